@@ -1,0 +1,93 @@
+"""Every error a user can meet: what went wrong, where, what was expected, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class RooflangError(Exception):
+    """Base of all errors that a user's input can cause.
+
+    `code` is stable and short (`unknown-model`), `where` names the input at fault (a flag, a file and line, an op),
+    `expected` says what would have been accepted, `hint` what to try next. The command line prints `str(error)` and
+    exits with `exit_code`; it never shows a traceback for one of these.
+    """
+
+    code = "error"
+    exit_code = 2
+
+    def __init__(self, what: str, *, where: str = "", expected: str = "", hint: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.expected = expected
+        self.hint = hint
+
+    def __str__(self) -> str:
+        lines = [f"{self.where}: {self.what}" if self.where else self.what]
+        if self.expected:
+            lines.append(f"  expected: {self.expected}")
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+
+class UnknownNameError(RooflangError):
+    """A name (model, hardware, rule, field) that nothing is registered under."""
+
+    code = "unknown-name"
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], *, where: str = "") -> None:
+        names = sorted(known)
+        near = get_close_matches(name.lower(), names, n=3, cutoff=0.4)
+        super().__init__(
+            f"unknown {kind} {name!r}",
+            where=where,
+            expected="one of " + ", ".join(names),
+            hint=f"did you mean {' or '.join(near)}?" if near else "",
+        )
+
+
+class ValueRangeError(RooflangError):
+    """A value of the right kind that lies outside what is possible (context 0, partition that does not sum)."""
+
+    code = "value-range"
+
+
+class UnitError(RooflangError):
+    """A quantity that cannot be read, such as `3.35 TBps`."""
+
+    code = "unit"
+
+
+class GraphError(RooflangError):
+    """A compute graph that is not well formed: a cycle, a dangling tensor, two writers, shapes that disagree."""
+
+    code = "graph"
+
+
+class HardwareError(RooflangError):
+    """A hardware file or cluster that is not well formed, or that lacks what the graph needs (a dtype's peak)."""
+
+    code = "hardware"
+
+
+class PlacementError(RooflangError):
+    """A plan that cannot be laid on the mesh: sizes that do not divide, a spec that no path reaches."""
+
+    code = "placement"
+
+
+class CapacityError(RooflangError):
+    """The plan needs more memory than a device has; the message names the largest tensors."""
+
+    code = "capacity"
+    exit_code = 3
+
+
+class LimitReached(RooflangError):
+    """A time, node or memory limit ended the work before any valid result existed."""
+
+    code = "limit"
+    exit_code = 4
