@@ -9,9 +9,9 @@ from difflib import get_close_matches
 class RooflangError(Exception):
     """Base of all errors that a user's input can cause.
 
-    `code` is stable and short (`unknown-model`), `where` names the input at fault (a flag, a file and line, an op),
-    `expected` says what would have been accepted, `hint` what to try next. The command line prints `str(error)` and
-    exits with `exit_code`; it never shows a traceback for one of these.
+    `code` is stable and short (`unknown-name`), `where` names the input at fault (a flag, a file and line, an
+    op), `expected` says what would have been accepted, `hint` what to try next. The command line prints
+    `str(error)` and exits with `exit_code`; it never shows a traceback for one of these.
     """
 
     code = "error"
@@ -39,18 +39,20 @@ class UnknownNameError(RooflangError):
     code = "unknown-name"
 
     def __init__(self, kind: str, name: str, known: Iterable[str], *, where: str = "") -> None:
-        names = sorted(known)
-        near = get_close_matches(name.lower(), names, n=3, cutoff=0.4)
+        spelling = {each.lower(): each for each in sorted(known)}
+        near = [spelling[each] for each in get_close_matches(name.lower(), spelling, n=3, cutoff=0.4)]
         super().__init__(
             f"unknown {kind} {name!r}",
             where=where,
-            expected="one of " + ", ".join(names),
+            expected=f"one of {', '.join(spelling.values())}" if spelling else f"no {kind} is known here",
             hint=f"did you mean {' or '.join(near)}?" if near else "",
         )
+        # Pickle rebuilds an exception from `args`; without these none could come back from a worker process.
+        self.args = (kind, name, tuple(spelling.values()))
 
 
 class ValueRangeError(RooflangError):
-    """A value of the right kind that lies outside what is possible (context 0, partition that does not sum)."""
+    """A value of the right kind, outside what is possible (context 0, a partition that does not sum)."""
 
     code = "value-range"
 
@@ -62,13 +64,13 @@ class UnitError(RooflangError):
 
 
 class GraphError(RooflangError):
-    """A compute graph that is not well formed: a cycle, a dangling tensor, two writers, shapes that disagree."""
+    """A compute graph that is not well formed: a cycle, a dangling tensor, two writers, unequal shapes."""
 
     code = "graph"
 
 
 class HardwareError(RooflangError):
-    """A hardware file or cluster that is not well formed, or that lacks what the graph needs (a dtype's peak)."""
+    """A hardware file or cluster that is not well formed, or lacks what the graph needs (a dtype's peak)."""
 
     code = "hardware"
 

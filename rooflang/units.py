@@ -1,67 +1,91 @@
-"""Quantities with units, read and shown. Inside the program everything is SI: seconds, bytes, bytes/s, FLOP/s."""
+"""Quantities with units, read and shown. Inside the program all is SI: seconds, bytes, bytes/s, FLOP/s."""
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Mapping
 
 from rooflang.errors import UnitError
 
 _DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
-_BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
-_TIME = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
-_QUANTITY = re.compile(r"^\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-zµ/]*)\s*$")
+_BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}
+_PREFIXES = {**_DECIMAL, **_BINARY}
+# Keyboards and editors produce two signs for micro: one has a code of its own, the other is the Greek letter.
+_MICRO = dict.fromkeys(["us", "\N{MICRO SIGN}s", "\N{GREEK SMALL LETTER MU}s"], 1e-6)
 
-#: unit name -> (suffix of the text, what the parsed number is in)
-KINDS = {"bytes": "B", "bytes_per_s": "B/s", "flop_per_s": "FLOP/s", "s": "s"}
+_QUANTITY = re.compile(r"([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([^\W\d_]+(?:/s)?)?")
+_COUNT = re.compile(r"([0-9]+)\s*([kKmM]?)")
+_BIT_RATE = re.compile(r"[kKMGTP]i?(b/s|bit/s|bps)")
+
+
+def _units(suffix: str) -> dict[str, float]:
+    return {prefix + suffix: scale for prefix, scale in _PREFIXES.items()}
+
+
+#: kind of quantity -> every unit it can be written in, with the unit's size in SI
+KINDS: Mapping[str, Mapping[str, float]] = {
+    "bytes": _units("B"),
+    "bytes_per_s": _units("B/s"),
+    "flop_per_s": _units("FLOP/s"),
+    "s": {"ns": 1e-9, **_MICRO, "ms": 1e-3, "s": 1.0},
+}
+
+_EXAMPLES = {"bytes": "288 GB", "bytes_per_s": "3.35 TB/s", "flop_per_s": "2250 TFLOP/s", "s": "0.5 us"}
 
 
 def parse(text: str | float, kind: str, *, where: str = "") -> float:
-    """Read `"3.35 TB/s"`, `"288 GB"`, `"2250 TFLOP/s"`, `"0.5 us"` as a number in SI units.
+    """Read `"3.35 TB/s"`, `"288 GB"`, `"2250 TFLOP/s"` or `"0.5 us"` as a finite SI number, not negative.
 
-    `kind` is one of `bytes`, `bytes_per_s`, `flop_per_s`, `s`. A bare number is already SI.
+    `kind` is one of `bytes`, `bytes_per_s`, `flop_per_s`, `s`. A number that is not text is already SI.
     Decimal prefixes are powers of 1000, binary ones (`GiB`) powers of 1024. Raises `UnitError`.
     """
+    expected = f"a number and a unit, such as {_EXAMPLES[kind]!r}"
+    if isinstance(text, bool):  # Python counts these as whole numbers, and TOML can hold one by mistake
+        raise UnitError(f"cannot read {text!r} as {kind}", where=where, expected=expected)
     if isinstance(text, (int, float)):
-        return float(text)
-    match = _QUANTITY.match(text)
-    suffix = KINDS[kind]
-    expected = f"a number and a unit such as '1.5 T{suffix}'" if kind != "s" else "a number and ns, us, ms or s"
-    if not match:
-        raise UnitError(f"cannot read {text!r}", where=where, expected=expected)
-    value, unit = float(match[1]), match[2]
-    if kind == "s":
-        scale = _TIME.get(unit)
-    elif unit.endswith(suffix):
-        prefix = unit[: -len(suffix)]
-        scale = _DECIMAL.get(prefix, _BINARY.get(prefix))
+        value = float(text)
     else:
-        scale = None
-    if scale is None:
-        raise UnitError(f"cannot read {text!r}: {unit!r} is not a unit of {kind}", where=where, expected=expected)
-    return value * scale
+        match = _QUANTITY.fullmatch(text.strip())
+        if match is None:
+            raise UnitError(f"cannot read {text!r} as {kind}", where=where, expected=expected)
+        unit = match[2] or ""
+        scale = KINDS[kind].get(unit)
+        if scale is None:
+            hint = "rates are in bytes: 400 Gb/s is 50 GB/s" if _BIT_RATE.fullmatch(unit) else ""
+            what = f"{unit!r} is not a unit of {kind}" if unit else "the unit is missing"
+            raise UnitError(f"cannot read {text!r}: {what}", where=where, expected=expected, hint=hint)
+        value = float(match[1]) * scale
+    if not math.isfinite(value) or value < 0:
+        raise UnitError(f"{text!r} is not a size", where=where, expected="a finite number, not negative")
+    return value
 
 
 def parse_count(text: str | int, *, where: str = "") -> int:
-    """Read a count such as `65536`, `64k` or `1m`; `k` and `m` are binary here, as in `64k` tokens = 65,536."""
+    """Read a count such as `65536`, `64k` or `1m`; `k` and `m` are binary here, as in `64k` tokens = 65,536.
+
+    A number that is not text is returned as it is. Raises `UnitError`.
+    """
     if isinstance(text, int):
         return text
-    match = re.match(r"^\s*([0-9]+)\s*([kKmM]?)\s*$", text)
-    if not match:
+    match = _COUNT.fullmatch(text.strip())
+    if match is None:
         raise UnitError(f"cannot read the count {text!r}", where=where, expected="a whole number, or 64k, 1m")
     return int(match[1]) * {"": 1, "k": 2**10, "m": 2**20}[match[2].lower()]
 
 
 def show_seconds(value_s: float) -> str:
     """`0.0157` as `15.7 ms`."""
-    for name, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if value_s >= scale:
-            return f"{value_s / scale:.4g} {name}"
-    return f"{value_s / 1e-9:.4g} ns"
+    return _show(value_s, {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9})
 
 
 def show_bytes(value: float) -> str:
     """`288e9` as `288 GB` (decimal, as hardware is sold)."""
-    for name, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if value >= scale:
-            return f"{value / scale:.4g} {name}"
-    return f"{value:.0f} B"
+    return _show(value, {"PB": 1e15, "TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3, "B": 1.0})
+
+
+def _show(value: float, units: Mapping[str, float]) -> str:
+    """Four digits in the largest unit that leaves at least one before the point; whole numbers above that."""
+    name, scale = next(((n, s) for n, s in units.items() if abs(value) >= s), list(units.items())[-1])
+    scaled = value / scale
+    return f"{scaled:,.0f} {name}" if abs(scaled) >= 1e4 else f"{scaled:.4g} {name}"

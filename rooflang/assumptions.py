@@ -1,0 +1,104 @@
+"""Assumption profiles: what a cost is allowed to take for granted. One record, read by the builders and by `cost`.
+
+An assumption changes which operators a builder emits and what they cost. It never changes what a rewrite means.
+`physical` is what hardware does; `paper` is what the published numbers of the RoofLang paper (arXiv 2609.12551) take
+for granted, as its authors' released presets and program declarations show. Each field says both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Literal
+
+from rooflang.errors import UnknownNameError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumptions:
+    """What is taken for granted. Defaults are the `physical` profile."""
+
+    name: str = "physical"
+
+    embedding_read: Literal["rows", "table"] = "rows"
+    """Bytes an embedding reads: the rows of its tokens (physical), or the whole table every step (paper)."""
+
+    expert_coverage: Literal["expected", "distinct"] = "expected"
+    """Experts whose weights are read: E·(1 − (1 − k/E)^tokens) for independent routes (physical), or every route
+    hits another expert until all are hit (paper)."""
+
+    expert_copies: bool = False
+    """Rows are gathered before and scattered after the experts by copies at HBM speed (paper), or written where
+    they are used (physical)."""
+
+    dispatch_copies: Literal["rank", "expert"] = "rank"
+    """What travels to the experts: one copy of a token per destination rank (physical) or per expert (paper)."""
+
+    routed_dtype: Literal["bf16", "fp8_block"] = "bf16"
+    """Dtype in which routed tokens are dispatched. Both profiles use BF16; serving stacks also use FP8."""
+
+    remote_latency: bool = True
+    """Remote reads and writes pay the path's latency, as the paper's equation 3 says (physical), or not (paper)."""
+
+    remote_memory_traffic: bool = True
+    """A remote write also costs the HBM bandwidth of the writer (physical), or only that of the link (paper)."""
+
+    partial_state: bool = True
+    """Partial attention outputs carry their log-sum-exp statistics (physical) or not (paper)."""
+
+    collective: Literal["hierarchical", "bottleneck"] = "hierarchical"
+    """Bandwidth of a collective across domains: by fabric level, slowest level counts (physical), or one effective
+    bandwidth for the whole group, the smallest number of participants in a domain times their NICs (paper)."""
+
+    compressor: Literal["always", "prefill"] = "always"
+    """V4's KV compressor projections run in decode too (physical), or only in prefill, in FP32 (paper)."""
+
+    indexer: bool = True
+    """V4's indexer projections are operators (physical); the paper counts only its scores."""
+
+    hyper_connections: bool = True
+    """V4's residual stream has `hc_mult` copies mixed before and after each sub-layer (physical); the paper has one."""
+
+    kv_append: bool = True
+    """A decode step appends to the KV cache (physical); the paper omits it."""
+
+    hash_routing: bool = True
+    """V4's first layers pick experts by a token table (physical); the paper routes every layer by its gate."""
+
+    receive_buffers: bool = True
+    """What a collective receives occupies memory until its last use (physical) or is free (paper)."""
+
+    def differs_from(self, other: Assumptions) -> dict[str, tuple[object, object]]:
+        """Fields in which two profiles differ, as name → (own value, other's value); the name itself is left out."""
+        mine = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "name"}
+        return {k: (v, getattr(other, k)) for k, v in mine.items() if v != getattr(other, k)}
+
+
+PHYSICAL = Assumptions()
+
+PAPER = replace(
+    PHYSICAL,
+    name="paper",
+    embedding_read="table",
+    expert_coverage="distinct",
+    expert_copies=True,
+    dispatch_copies="expert",
+    remote_latency=False,
+    remote_memory_traffic=False,
+    partial_state=False,
+    collective="bottleneck",
+    compressor="prefill",
+    indexer=False,
+    hyper_connections=False,
+    kv_append=False,
+    hash_routing=False,
+    receive_buffers=False,
+)
+
+PROFILES = {p.name: p for p in (PHYSICAL, PAPER)}
+
+
+def profile(name: str) -> Assumptions:
+    """The profile of that name. Raises `UnknownNameError`."""
+    if name not in PROFILES:
+        raise UnknownNameError("assumption profile", name, PROFILES, where="--assumptions")
+    return PROFILES[name]

@@ -1,0 +1,157 @@
+"""Blocks of the same structure: which layers of a graph are copies of each other, and what passes between blocks.
+
+Everything that searches works on one representative per block kind; everything that runs works on all layers. A *port* is a tensor
+that crosses block borders: an output port of one block feeds an input port of the next, so both lie over the mesh in the
+same way. Ports that are connected, directly or through other blocks, form one port group with one spec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from rooflang.ir.graph import Graph
+from rooflang.ir.op import Op
+from rooflang.ir.tensor import Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockKind:
+    """One structure of block. `ops` are those of its first block; `inputs` and `outputs` are that block's ports.
+
+    `blocks` lists the labels of all blocks of this kind in program order.
+    """
+
+    name: str
+    ops: tuple[Op, ...]
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    blocks: tuple[str, ...]
+
+    @cached_property
+    def leaves(self) -> tuple[Tensor, ...]:
+        """Weights, caches, states and inputs that the operators read; ports are not leaves."""
+        made = {op.output.name for op in self.ops} | {t.name for t in self.inputs}
+        return tuple({t.name: t for op in self.ops for t in op.operands if t.name not in made}.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blocks:
+    """A graph by blocks. `sequence` are block labels in program order, `kind_of` their kinds by name.
+
+    `rename[label]` maps names of the representative's operators and tensors to those of block `label`.
+    `port_group` maps (kind name, representative's port tensor name) to the number of its port group.
+    """
+
+    graph: Graph
+    kinds: tuple[BlockKind, ...]
+    sequence: tuple[str, ...]
+    kind_of: Mapping[str, str]
+    rename: Mapping[str, Mapping[str, str]]
+    port_group: Mapping[tuple[str, str], int]
+
+    @cached_property
+    def by_name(self) -> dict[str, BlockKind]:
+        return {k.name: k for k in self.kinds}
+
+    def counts(self, labels: tuple[str, ...] | None = None) -> dict[str, int]:
+        """Number of blocks of each kind among `labels` (default: all)."""
+        out = {k.name: 0 for k in self.kinds}
+        for label in labels if labels is not None else self.sequence:
+            out[self.kind_of[label]] += 1
+        return out
+
+
+def split_blocks(graph: Graph) -> Blocks:
+    """Group the operators by block label and the blocks by structure."""
+    members: dict[str, list[Op]] = {}
+    for op in graph.ops:
+        members.setdefault(op.block, []).append(op)
+    ports = {label: _ports(graph, label, ops) for label, ops in members.items()}
+    groups: dict[Any, list[str]] = {}
+    names: dict[str, tuple[str, ...]] = {}
+    for label, ops in members.items():
+        key, names[label] = _structure(ops, ports[label])
+        groups.setdefault(key, []).append(label)
+    kinds, rename, kind_of = [], {}, {}
+    for index, labels in enumerate(groups.values()):
+        first = labels[0]
+        kind = BlockKind(
+            name=_kind_name(first, index),
+            ops=tuple(members[first]),
+            inputs=ports[first][0],
+            outputs=ports[first][1],
+            blocks=tuple(labels),
+        )
+        kinds.append(kind)
+        for label in labels:
+            kind_of[label] = kind.name
+            rename[label] = dict(zip(names[first], names[label], strict=True))
+    sequence = tuple(members)
+    return Blocks(
+        graph=graph,
+        kinds=tuple(kinds),
+        sequence=sequence,
+        kind_of=kind_of,
+        rename=rename,
+        port_group=_port_groups(kinds, kind_of, rename),
+    )
+
+
+def _kind_name(label: str, index: int) -> str:
+    return label or f"block{index}"
+
+
+def _ports(graph: Graph, label: str, ops: list[Op]) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    own = {op.output.name for op in ops}
+    inputs = {t.name: t for op in ops for t in op.operands if t.name not in own and t.name in graph.producer}
+    outputs = {
+        op.output.name: op.output
+        for op in ops
+        if op.output.name in graph.outputs
+        or any(user.block != label for user, _ in graph.consumers.get(op.output.name, ()))
+    }
+    return tuple(inputs.values()), tuple(outputs.values())
+
+
+def _structure(ops: list[Op], ports: tuple[tuple[Tensor, ...], tuple[Tensor, ...]]) -> tuple[Any, tuple[str, ...]]:
+    """A hashable key that equal structures share, and the names in the order the key numbers them."""
+    number: dict[str, int] = {}
+
+    def ident(tensor: Tensor) -> tuple[Any, ...]:
+        index = number.setdefault(tensor.name, len(number))
+        # Activations and inputs of the graph may be shared by all blocks (token ids): they are numbered like any other name.
+        return (index, replace(tensor, name=""))
+
+    key = []
+    for op in ops:
+        shape = (op.kind, op.attrs, op.group, op.compute)
+        key.append((shape, tuple(ident(t) for t in op.operands), ident(op.output)))
+    borders = tuple(tuple(number[t.name] for t in side) for side in ports)
+    names = tuple(number) + tuple(op.name for op in ops if op.name not in number)
+    return (tuple(key), borders), names
+
+
+def _port_groups(
+    kinds: list[BlockKind], kind_of: Mapping[str, str], rename: Mapping[str, Mapping[str, str]]
+) -> dict[tuple[str, str], int]:
+    """Union-find: two ports are one group when some block's tensor is both."""
+    owner: dict[str, tuple[str, str]] = {}
+    parent: dict[tuple[str, str], tuple[str, str]] = {}
+
+    def find(port: tuple[str, str]) -> tuple[str, str]:
+        while parent.setdefault(port, port) != port:
+            port = parent[port]
+        return port
+
+    for kind in kinds:
+        for label in kind.blocks:
+            for tensor in (*kind.inputs, *kind.outputs):
+                port = (kind.name, tensor.name)
+                actual = rename[label][tensor.name]
+                other = owner.setdefault(actual, port)
+                parent[find(port)] = find(other)
+    roots: dict[tuple[str, str], int] = {}
+    return {port: roots.setdefault(find(port), len(roots)) for port in list(parent)}

@@ -1,0 +1,1 @@
+"""The operator table: each module registers the kinds of one family."""

@@ -1,0 +1,81 @@
+"""The KV cache: pooling a prompt into it, its sliding window, and appending a decode step to it.
+
+An append writes into the cache's memory, so it may not simply be duplicated: two writers of one cache would race. It is cut by
+request, by context (the rank that owns the position writes), or run on replicas that each own a whole cache (`replica`).
+"""
+
+from __future__ import annotations
+
+from rooflang.assumptions import Assumptions
+from rooflang.errors import GraphError
+from rooflang.ir.cut import REPLICATED, Cut, CutKind
+from rooflang.ir.kinds.rows import contracted, expect, pars
+from rooflang.ir.op import Op, OpKind, Sizes, register
+from rooflang.ir.tensor import Num
+
+
+def _pool_cuts(op: Op) -> tuple[Cut, ...]:
+    source, target = op.operands[0].dims[1], op.output.dims[1]
+    pooled = Cut(kind=CutKind.PAR, dim=source, operands=(source,), out=target, loops=(source, target))
+    return (*pars(op, op.output.dims[:1]), pooled)
+
+
+def _window_cuts(op: Op) -> tuple[Cut, ...]:
+    return (*pars(op, (op.output.dims[0],)), contracted(op, op.operands[0].dims[1]))
+
+
+def _window_read(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assumptions) -> Num:
+    return min(1.0, full[op.output.dims[1]] / full[op.operands[0].dims[1]])
+
+
+def _check_append(op: Op) -> None:
+    expect(op, 2)
+    if op.operands[1].dims != op.output.dims:
+        raise GraphError(f"{op.name}: an append keeps the dims of the cache, its second operand")
+
+
+def _append_cuts(op: Op) -> tuple[Cut, ...]:
+    context = op.output.dims[1]
+    owner = Cut(kind=CutKind.PAR, dim=context, operands=(REPLICATED, context), out=context, loops=())
+    replica = Cut(kind=CutKind.PAR, dim="replica", operands=(REPLICATED, REPLICATED), out=REPLICATED)
+    return (*pars(op, op.output.dims[:1]), owner, replica)
+
+
+def _append_read(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assumptions) -> Num:
+    return 0.0 if index == 1 else 1.0
+
+
+def _append_write(op: Op, local: Sizes, full: Sizes) -> Num:
+    """Entries written per step (`rate`: 1 for a plain cache, 1/r where r tokens are compressed into one) of all entries."""
+    return min(1.0, op.attr("rate", 1.0) / local[op.output.dims[1]])
+
+
+register(
+    OpKind(
+        name="pool",
+        summary="compress a prompt's projections into context entries: the positions are relabelled",
+        cuts=_pool_cuts,
+        check=lambda op: expect(op, 1),
+    )
+)
+register(
+    OpKind(
+        name="last_window",
+        summary="the last positions of a sequence; ranks that do not hold them contribute zeros",
+        cuts=_window_cuts,
+        read_fraction=_window_read,
+        check=lambda op: expect(op, 1),
+    )
+)
+register(
+    OpKind(
+        name="kv_append",
+        summary="cache with this step's entries written; operands: new entries, cache",
+        cuts=_append_cuts,
+        read_fraction=_append_read,
+        write_fraction=_append_write,
+        check=_check_append,
+        pure=False,
+        in_place=1,
+    )
+)

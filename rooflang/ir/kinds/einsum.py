@@ -1,0 +1,88 @@
+"""Matrix products, by labels: a label of both operands that the output lacks is summed over.
+
+`matmul` is an einsum of an activation and a weight (or two activations). Labels in all three are batch labels (a grouped or
+per-expert product). `gated_matmul` is up-projection, gate and activation in one: its weight has one more label (`gate`, of size 2),
+and the nonlinearity inside forbids a cut of the summed label.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from rooflang.assumptions import Assumptions
+from rooflang.errors import GraphError
+from rooflang.ir.cut import Cut
+from rooflang.ir.kinds.rows import contracted, expect, pars
+from rooflang.ir.op import Op, OpKind, Sizes, register
+from rooflang.ir.tensor import Num, Role
+
+GATE = "gate"
+
+
+def summed(op: Op) -> tuple[str, ...]:
+    """Labels that the product sums over, the gate label left out."""
+    left, right = op.operands
+    return tuple(d for d in left.dims if d in right.dims and d not in op.output.dims)
+
+
+def _check(op: Op) -> None:
+    expect(op, 2)
+    left, right = op.operands
+    both = set(left.dims) | set(right.dims)
+    free = both - set(summed(op)) - {GATE}
+    if set(op.output.dims) != free:
+        raise GraphError(
+            f"{op.name}: a product of {' '.join(left.dims)} and {' '.join(right.dims)} cannot have the dims"
+            f" {' '.join(op.output.dims)}",
+            expected=" ".join(d for d in (*left.dims, *right.dims) if d in free),
+        )
+    if not summed(op):
+        raise GraphError(f"{op.name}: the operands of {op.kind} share no dim to sum over")
+
+
+def _flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
+    return {op.peak: 2.0 * op.operands[0].fill * math.prod(local[d] for d in op.labels)}
+
+
+def _matmul_cuts(op: Op) -> tuple[Cut, ...]:
+    return (*pars(op, op.output.dims), *(contracted(op, d) for d in summed(op)))
+
+
+def _gated_cuts(op: Op) -> tuple[Cut, ...]:
+    return tuple(pars(op, op.output.dims))
+
+
+def expert_read_fraction(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assumptions) -> Num:
+    """Share of a weight that is read. A weight whose expert label the activation fills by k/E is read where a token is
+    routed: E·(1 − (1 − k/E)^tokens) experts in expectation, or min(E, tokens·k) if every route hits another expert."""
+    rows, weight = op.operands[0], op.operands[index]
+    if index == 0 or rows.fill == 1.0 or weight.role != Role.WEIGHT:
+        return 1.0
+    tokens = math.prod(local[d] for d in rows.dims if d not in weight.dims)
+    if assumptions.expert_coverage == "distinct":
+        share = tokens * rows.fill
+        return share * (share < 1) + 1.0 * (share >= 1)
+    return 1.0 - (1.0 - rows.fill) ** tokens
+
+
+register(
+    OpKind(
+        name="matmul",
+        summary="matrix product over the shared labels that the output lacks",
+        cuts=_matmul_cuts,
+        flops=_flops,
+        read_fraction=expert_read_fraction,
+        check=_check,
+    )
+)
+register(
+    OpKind(
+        name="gated_matmul",
+        summary="act(x·W_gate) * (x·W_up) in one kernel; the nonlinearity forbids a cut of the summed label",
+        cuts=_gated_cuts,
+        flops=_flops,
+        read_fraction=expert_read_fraction,
+        check=_check,
+    )
+)

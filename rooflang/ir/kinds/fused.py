@@ -1,0 +1,122 @@
+"""Named fusions: two operators in one kernel, their intermediate never leaves the chip.
+
+A fused operator is an `Op` of the fusion's kind whose attributes hold the two operators it was made of and the operand of the outer one
+that the inner one produced. Its signature follows from theirs: a cut of the outer operator survives where the inner one can deliver
+the intermediate in that state without a step between the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rooflang.assumptions import Assumptions
+from rooflang.errors import GraphError
+from rooflang.ir.cut import PARTIAL, REPLICATED, Cut, CutKind
+from rooflang.ir.op import Op, OpKind, Sizes, op_kind, register, signature
+from rooflang.ir.tensor import Num
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fusion:
+    """`inner` feeds operand `operand` of `outer`; together they are one kernel called `name`."""
+
+    name: str
+    summary: str
+    outer: str
+    inner: str
+    operand: int
+
+
+FUSIONS = (
+    Fusion(
+        name="norm_matmul",
+        summary="norm in the prologue of a product",
+        outer="matmul",
+        inner="rms_norm",
+        operand=0,
+    ),
+    Fusion(
+        name="norm_gated",
+        summary="norm in the prologue of gate·up",
+        outer="gated_matmul",
+        inner="rms_norm",
+        operand=0,
+    ),
+    Fusion(name="matmul_add", summary="residual add in the epilogue", outer="add", inner="matmul", operand=1),
+    Fusion(name="combine_add", summary="shared expert added by combine", outer="add", inner="combine", operand=0),
+)
+
+
+def fuse(fusion: Fusion, outer: Op, inner: Op) -> Op:
+    """The fused operator. Raises `GraphError` where the two are not what the fusion is for."""
+    if (outer.kind, inner.kind) != (fusion.outer, fusion.inner):
+        raise GraphError(f"{fusion.name} fuses {fusion.inner} into {fusion.outer}, not {inner.kind} into {outer.kind}")
+    if outer.operands[fusion.operand].name != inner.output.name:
+        raise GraphError(f"{fusion.name}: {inner.name} does not feed operand {fusion.operand} of {outer.name}")
+    at = fusion.operand
+    return Op(
+        name=f"{inner.name}+{outer.name}",
+        kind=fusion.name,
+        operands=(*outer.operands[:at], *inner.operands, *outer.operands[at + 1 :]),
+        output=outer.output,
+        attrs=(("at", at), ("inner", inner), ("outer", outer)),
+        block=outer.block,
+        group=outer.group,
+        compute=outer.peak,
+    )
+
+
+def _parts(op: Op) -> tuple[Op, Op, int]:
+    return op.attr("outer"), op.attr("inner"), op.attr("at")
+
+
+def _inner_cut(inner: Op, state: str) -> Cut | None:
+    """How the inner operator delivers its output in that state with no step of its own; None: it cannot."""
+    if state == REPLICATED:
+        whole = (REPLICATED,) * len(inner.operands)
+        return Cut(kind=CutKind.PAR, dim="", operands=whole, out=REPLICATED)
+    wanted = (CutKind.SUM,) if state == PARTIAL else (CutKind.PAR,)
+    return next((c for c in signature(inner) if c.out == state and c.kind in wanted), None)
+
+
+def _cuts(op: Op) -> tuple[Cut, ...]:
+    outer, inner, at = _parts(op)
+    rows = []
+    for cut in signature(outer):
+        feed = _inner_cut(inner, cut.operands[at])
+        if feed is None or cut.kind in (CutKind.STAT, CutKind.ROUTE):
+            continue
+        rows.append(
+            Cut(
+                kind=cut.kind,
+                dim=feed.dim if cut.kind is CutKind.LINEAR else cut.dim,
+                operands=(*cut.operands[:at], *feed.operands, *cut.operands[at + 1 :]),
+                out=cut.out,
+                loops=tuple(dict.fromkeys((*cut.loops, *feed.loops))),
+                combine=cut.combine,
+                partial_scale=cut.partial_scale,
+                multiple_of=cut.multiple_of,
+            )
+        )
+    return tuple(rows)
+
+
+def _flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
+    total: dict[str, Num] = {}
+    for part in _parts(op)[:2]:
+        for peak, flops in op_kind(part.kind).flops(part, local, full).items():
+            total[peak] = total.get(peak, 0.0) + flops
+    return total
+
+
+def _read_fraction(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assumptions) -> Num:
+    outer, inner, at = _parts(op)
+    if at <= index < at + len(inner.operands):
+        return op_kind(inner.kind).read_fraction(inner, index - at, local, full, assumptions)
+    own = index if index < at else index - len(inner.operands) + 1
+    return op_kind(outer.kind).read_fraction(outer, own, local, full, assumptions)
+
+
+for _fusion in FUSIONS:
+    register(OpKind(name=_fusion.name, summary=_fusion.summary, cuts=_cuts, flops=_flops, read_fraction=_read_fraction))

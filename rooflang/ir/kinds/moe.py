@@ -1,0 +1,136 @@
+"""Mixture of experts: routing, dispatch, combine.
+
+Routed tensors carry the token dims and the expert dim; `fill` = k/E says that a token has rows at k of E experts.
+Dispatch and combine may be cut by tokens, by the hidden dim, by experts, or *routed*: tokens cut on one side, experts on the
+other, with the all-to-all inside the kernel (the named fusion of a token cut and its all-to-all).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rooflang.assumptions import Assumptions
+from rooflang.errors import GraphError
+from rooflang.ir.cut import PARTIAL, REPLICATED, Cut, CutKind
+from rooflang.ir.kinds.rows import expect, linear, par
+from rooflang.ir.op import Op, OpKind, Sizes, register
+from rooflang.ir.tensor import Num
+
+#: Bytes of one routing decision: an INT32 expert id and an FP32 weight.
+DECISION_BYTES = 8.0
+
+
+def _expert(op: Op) -> str:
+    return str(op.attr("expert", "expert"))
+
+
+def _tokens(op: Op) -> tuple[str, ...]:
+    """Labels of tokens: those of the gates without the expert label."""
+    gates = op.operands[0] if op.kind in ("route", "hash_route") else op.operands[1]
+    return tuple(d for d in gates.dims if d != _expert(op))
+
+
+def _check_routed(op: Op) -> None:
+    expect(op, 2)
+    routed = op.output if op.kind == "dispatch" else op.operands[0]
+    for tensor in (routed, op.operands[1]):
+        if _expert(op) not in tensor.dims:
+            raise GraphError(f"{op.name}: {tensor.name} lacks the expert dim {_expert(op)!r}")
+
+
+def _route_flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
+    """Softmax or a like scoring function over all experts: 5 FLOPs a logit."""
+    logits = op.operands[0]
+    return {"bf16": 5.0 * logits.elements(local)}
+
+
+def _route_cuts(op: Op) -> tuple[Cut, ...]:
+    rows = tuple(par(op, d) for d in _tokens(op))
+    if op.kind == "hash_route":
+        return rows
+    expert = _expert(op)
+    # Experts are chosen on the *full* logits: shards exchange their top-k candidates first. A local top-k would be wrong.
+    choose = Cut(
+        kind=CutKind.STAT,
+        dim=expert,
+        operands=(expert,),
+        out=expert,
+        loops=(expert,),
+        combine="topk",
+        stat_rows=_tokens(op),
+        stat_bytes=DECISION_BYTES * op.attr("top_k", 1),
+    )
+    return (*rows, choose)
+
+
+def _hash_read(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assumptions) -> Num:
+    """Only the table rows of the tokens present are read."""
+    if index != 2:
+        return 1.0
+    tokens = op.operands[1].elements(local)
+    rows = full[op.operands[2].dims[0]]
+    return tokens / rows * (tokens < rows) + 1.0 * (tokens >= rows)
+
+
+def _hidden(op: Op) -> str:
+    plain = op.operands[0] if op.kind == "dispatch" else op.output
+    return next(d for d in reversed(plain.dims) if d not in _tokens(op))
+
+
+def _dispatch_cuts(op: Op) -> tuple[Cut, ...]:
+    tokens, expert, hidden = _tokens(op), _expert(op), _hidden(op)
+    owned = Cut(kind=CutKind.PAR, dim=expert, operands=(REPLICATED, REPLICATED), out=expert, loops=(expert,))
+    routed = tuple(Cut(kind=CutKind.ROUTE, dim=d, operands=(d, d), out=expert, loops=(d,)) for d in tokens)
+    return (*(par(op, d) for d in tokens), par(op, hidden), owned, *routed)
+
+
+def _combine_cuts(op: Op) -> tuple[Cut, ...]:
+    tokens, expert, hidden = _tokens(op), _expert(op), _hidden(op)
+    owned = Cut(kind=CutKind.SUM, dim=expert, operands=(expert, REPLICATED), out=PARTIAL, loops=(expert,))
+    routed = tuple(Cut(kind=CutKind.ROUTE, dim=d, operands=(expert, d), out=d, loops=(d,)) for d in tokens)
+    return (*(par(op, d) for d in tokens), par(op, hidden), owned, linear(op, (0,)), *routed)
+
+
+def _combine_flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
+    """A multiply and an add per routed element."""
+    return {op.peak: 2.0 * op.operands[0].elements(local)}
+
+
+register(
+    OpKind(
+        name="route",
+        summary="top-k experts and their weights from the full logits",
+        cuts=_route_cuts,
+        flops=_route_flops,
+        check=lambda op: expect(op, 1),
+    )
+)
+register(
+    OpKind(
+        name="hash_route",
+        summary="experts from a token table, weights from the logits; operands: logits, token ids, table",
+        cuts=_route_cuts,
+        flops=_route_flops,
+        read_fraction=_hash_read,
+        check=lambda op: expect(op, 3),
+    )
+)
+register(
+    OpKind(
+        name="dispatch",
+        summary="a row for every (token, chosen expert); operands: tokens, gates",
+        cuts=_dispatch_cuts,
+        check=_check_routed,
+        linear=True,
+    )
+)
+register(
+    OpKind(
+        name="combine",
+        summary="weighted sum of the chosen experts' rows; operands: rows, gates",
+        cuts=_combine_cuts,
+        flops=_combine_flops,
+        check=_check_routed,
+        linear=True,
+    )
+)

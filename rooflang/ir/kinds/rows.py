@@ -1,0 +1,48 @@
+"""Rows of dims signatures that many kinds share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rooflang.errors import GraphError
+from rooflang.ir.cut import PARTIAL, REPLICATED, Cut, CutKind
+from rooflang.ir.op import Op
+
+
+def par(op: Op, label: str, *, skip: Iterable[int] = ()) -> Cut:
+    """Cut along a label of the output: operands that have it are cut too, the others are whole on every rank."""
+    dropped = set(skip)
+    operands = tuple(label if label in t.dims and i not in dropped else REPLICATED for i, t in enumerate(op.operands))
+    return Cut(kind=CutKind.PAR, dim=label, operands=operands, out=label, loops=(label,))
+
+
+def pars(op: Op, labels: Sequence[str]) -> list[Cut]:
+    """`par` for each of the labels that the output has."""
+    return [par(op, label) for label in labels if label in op.output.dims]
+
+
+def contracted(op: Op, label: str) -> Cut:
+    """Cut along a label that the operator sums over: every rank has a partial output."""
+    operands = tuple(label if label in t.dims else REPLICATED for t in op.operands)
+    return Cut(kind=CutKind.SUM, dim=label, operands=operands, out=PARTIAL, loops=(label,))
+
+
+def linear(op: Op, partial: Sequence[int]) -> Cut:
+    """Partial values pass through: f(Σ x) = Σ f(x) for the operands of these indices, the others being whole."""
+    operands = tuple(PARTIAL if i in partial else REPLICATED for i in range(len(op.operands)))
+    return Cut(kind=CutKind.LINEAR, dim="partial", operands=operands, out=PARTIAL)
+
+
+def expect(op: Op, count: int) -> None:
+    """Raise `GraphError` unless the operator has that many operands."""
+    if len(op.operands) != count:
+        raise GraphError(f"{op.name}: {op.kind} takes {count} operands, not {len(op.operands)}")
+
+
+def expect_labels(op: Op, found: Sequence[str], wanted: Sequence[str], what: str) -> None:
+    """Raise `GraphError` unless two label sequences are the same set."""
+    if set(found) != set(wanted):
+        raise GraphError(
+            f"{op.name}: {what} has the dims {' '.join(found) or '(none)'}",
+            expected=" ".join(wanted) or "(none)",
+        )

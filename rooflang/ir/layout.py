@@ -1,0 +1,140 @@
+"""How one operator or value lies over a mesh: `Mode`, `Transfer`, and the primitive `Step`s that lead there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rooflang.ir.cut import OWNER, PARTIAL, REPLICATED, Cut, CutKind, Spec
+from rooflang.ir.op import Op
+
+#: What an operator does along one axis: a cut of its signature, `REPLICATED` (every coordinate runs it whole)
+#: or `OWNER` (only the first coordinate runs it).
+Choice = Cut | str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One application of a primitive: its name, the operator or tensor, the dim if any, the axis index if any."""
+
+    primitive: str
+    target: str
+    dim: str = ""
+    axis: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mode:
+    """An operator laid over the mesh: operand specs → output spec.
+
+    `covers` names the operators of the initial graph that it stands for (a fused kernel covers several).
+    `derivation` is the ordered list of primitives that lead to it; `enodes` the e-nodes that it was read from.
+    """
+
+    op: Op
+    choices: tuple[Choice, ...]
+    operands: tuple[Spec, ...]
+    out: Spec
+    covers: tuple[str, ...]
+    derivation: tuple[Step, ...] = ()
+    enodes: tuple[str, ...] = ()
+
+    def cut(self, axis: int) -> Cut | None:
+        """The cut along that axis, or None where the operator runs whole."""
+        choice = self.choices[axis]
+        return choice if isinstance(choice, Cut) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer:
+    """A collective (or free slice) that changes a tensor's spec along `axes`, all in the same way."""
+
+    tensor: str
+    collective: str
+    before: Spec
+    after: Spec
+    axes: tuple[int, ...]
+    derivation: tuple[Step, ...] = ()
+    enode: str = ""
+
+    @property
+    def free(self) -> bool:
+        """A local slice moves nothing."""
+        return self.collective == "slice"
+
+
+#: collective → the primitive that makes it (the paper's Table 2); a slice is a scatter of a broadcast value.
+PRIMITIVE_OF = {
+    "all_gather": "merge_gather_broadcast",
+    "all_reduce": "merge_reduce_broadcast",
+    "reduce_scatter": "merge_reduce_scatter",
+    "all_to_all": "merge_gather_scatter",
+    "broadcast": "dedup_kernel",
+    "slice": "split_kernel",
+}
+
+
+def collective_of(before: str, after: str) -> str:
+    """The collective that takes a value from one state to another along one axis; `""` where there is none.
+
+    A value cannot become partial, nor leave one owner except by a broadcast.
+    """
+    if before == after or after == PARTIAL:
+        return ""
+    if before == OWNER:
+        return "broadcast" if after == REPLICATED else ""
+    if after == OWNER:
+        return "slice" if before == REPLICATED else ""
+    if before == PARTIAL:
+        return "all_reduce" if after == REPLICATED else "reduce_scatter"
+    if before == REPLICATED:
+        return "slice"
+    return "all_gather" if after == REPLICATED else "all_to_all"
+
+
+def make_transfer(tensor: str, before: Spec, after: Spec, *, enode: str = "") -> Transfer:
+    """The transfer between two specs that differ along one axis, or along several in the same way.
+
+    Raises `ValueError` when the specs are equal or the change is not one collective.
+    """
+    axes = tuple(i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b)
+    changes = {(before[i], after[i]) for i in axes}
+    if len(changes) != 1:
+        raise ValueError(f"{tensor}: {before} → {after} is not one collective")
+    ((old, new),) = changes
+    name = collective_of(old, new)
+    if not name:
+        raise ValueError(f"{tensor}: nothing leads from {old} to {new}")
+    steps = tuple(Step(primitive=PRIMITIVE_OF[name], target=tensor, dim=f"{old}→{new}", axis=i) for i in axes)
+    return Transfer(
+        tensor=tensor, collective=name, before=before, after=after, axes=axes, derivation=steps, enode=enode
+    )
+
+
+def make_mode(op: Op, choices: Sequence[Choice], *, covers: tuple[str, ...] = (), enodes: tuple[str, ...] = ()) -> Mode:
+    """The mode in which `op` makes the given choice along each axis; its derivation is one primitive an axis."""
+    operands = tuple(
+        tuple(c.operands[i] if isinstance(c, Cut) else c for c in choices) for i in range(len(op.operands))
+    )
+    out = tuple(c.out if isinstance(c, Cut) else c for c in choices)
+    covered = covers or (op.name,)
+    steps = [Step(primitive="fuse_kernels", target="+".join(covered), dim=op.kind)] if len(covered) > 1 else []
+    for axis, choice in enumerate(choices):
+        if isinstance(choice, Cut):
+            steps.append(Step(primitive="split_kernel", target=op.name, dim=choice.dim, axis=axis))
+            if choice.kind is CutKind.ROUTE:
+                steps.append(
+                    Step(primitive="fuse_kernels", target=op.name, dim=f"{choice.dim}→{choice.out}", axis=axis)
+                )
+        else:
+            primitive = "dup_kernel" if choice == REPLICATED else "dedup_kernel"
+            steps.append(Step(primitive=primitive, target=op.name, axis=axis))
+    return Mode(
+        op=op,
+        choices=tuple(choices),
+        operands=operands,
+        out=out,
+        covers=covered,
+        derivation=tuple(steps),
+        enodes=enodes,
+    )

@@ -1,0 +1,1 @@
+"""Discrete-event simulation of a placed graph: contention, streams, liveness and memory on an exact symmetry quotient."""

@@ -1,0 +1,197 @@
+"""Ranks that a symmetric cluster cannot tell apart, found on the graph of ranks, groups and links before any operator.
+
+A program built with one operator per class of ranks (or of communication groups) and one resource per class of links has
+exactly the timeline of the program with all ranks: operators of a class wait for the same set of classes and use the same
+set of link classes, and the links of a class serve the same number of users of each class. What the partition needs is
+that a class looks alike to every other class, which colour refinement reaches by splitting until nothing changes: a slow
+GPU, an uneven group or an odd link splits exactly the classes that can notice it. The cost does not depend on the number
+of layers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rooflang.errors import GraphError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """Items in classes. Classes are numbered by their smallest member, which represents them."""
+
+    class_of: tuple[int, ...]
+    representative: tuple[int, ...]
+    count: tuple[int, ...]
+
+    @classmethod
+    def of(cls, keys: Iterable[Hashable]) -> Partition:
+        """Items with equal keys in one class."""
+        numbers: dict[Hashable, int] = {}
+        class_of: list[int] = []
+        representative: list[int] = []
+        for item, key in enumerate(keys):
+            number = numbers.setdefault(key, len(numbers))
+            if number == len(representative):
+                representative.append(item)
+            class_of.append(number)
+        counts = Counter(class_of)
+        return cls(
+            class_of=tuple(class_of),
+            representative=tuple(representative),
+            count=tuple(counts[number] for number in range(len(representative))),
+        )
+
+    def __len__(self) -> int:
+        """How many classes there are."""
+        return len(self.representative)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankClasses:
+    """The coarsest partition of ranks, links and groups (one partition per kind of group) that is stable.
+
+    `groups` and `links` are those that were given. To build one operator per class: take class k of `ranks` (or of
+    `kinds[kind]`), and give it, for each `(link class, count)` of `rank_shares` (or `group_shares`), one component on
+    the resource of that link class with `count` times the cap: what all its members together ask of one such link.
+    """
+
+    ranks: Partition
+    links: Partition
+    kinds: Mapping[str, Partition]
+    groups: Mapping[str, Sequence[Sequence[int]]]
+    link_of: Mapping[str, Sequence[int]]
+
+    def rank_shares(self, role: str) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """For each rank class: (link class, number of its ranks on one link of that class) in `role`; at most one."""
+        users = [[number] for number in self.ranks.class_of]
+        return self._shares(role, users, len(self.ranks))
+
+    def group_shares(self, kind: str, role: str) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """For each group class: (link class, number of members of its groups on one link of that class) in `role`."""
+        users: list[list[int]] = [[] for _ in self.ranks.class_of]
+        for number, group in zip(self.kinds[kind].class_of, self.groups[kind]):
+            for rank in group:
+                users[rank].append(number)
+        return self._shares(role, users, len(self.kinds[kind]))
+
+    def group_members(self, kind: str) -> tuple[tuple[int, ...], ...]:
+        """For each group class: the rank classes of its members, without repetitions, in order of position."""
+        groups, rank_class = self.groups[kind], self.ranks.class_of
+        return tuple(
+            tuple(dict.fromkeys(rank_class[rank] for rank in groups[group]))
+            for group in self.kinds[kind].representative
+        )
+
+    def rank_groups(self, kind: str) -> tuple[tuple[int, ...], ...]:
+        """For each rank class: the group classes of `kind` that each of its ranks belongs to."""
+        found: list[list[int]] = [[] for _ in range(len(self.ranks))]
+        for number, members in enumerate(self.group_members(kind)):
+            for rank_class in members:
+                found[rank_class].append(number)
+        return tuple(tuple(numbers) for numbers in found)
+
+    def _shares(self, role: str, users: list[list[int]], classes: int) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """Count the uses of the representative link of every link class, by the classes of its users."""
+        counts: Counter[tuple[int, int]] = Counter()
+        for rank, link in enumerate(self.link_of[role]):
+            if link >= 0 and self.links.representative[self.links.class_of[link]] == link:
+                counts.update((number, self.links.class_of[link]) for number in users[rank])
+        shares: list[list[tuple[int, int]]] = [[] for _ in range(classes)]
+        for (number, link_class), count in sorted(counts.items()):
+            shares[number].append((link_class, count))
+        return tuple(tuple(share) for share in shares)
+
+
+def rank_classes(
+    colours: Sequence[Hashable],
+    groups: Mapping[str, Sequence[Sequence[int]]],
+    links: Mapping[str, Sequence[int]],
+    *,
+    ordered: Collection[str] = (),
+    link_colours: Sequence[Hashable] = (),
+) -> RankClasses:
+    """Partition the ranks, the groups and the links.
+
+    `colours[rank]` is all that tells ranks apart by themselves (stage, device, clock); `groups[kind]` lists the groups of
+    a kind by their ranks, and for the kinds in `ordered` the position counts (sender, receiver); `links[role][rank]` is
+    the link that a rank uses in a role (egress, the node's shared NIC), -1 for none; `link_colours[link]`, if given, tells
+    links apart (bandwidth). Raises `GraphError` if a rank or link does not exist, or if a rank is in two groups of one
+    class: the rank would run their operators one after the other, so that they are not alike; name two kinds instead.
+    """
+    _check(len(colours), groups, links)
+    used = max((link for of_rank in links.values() for link in of_rank), default=-1) + 1
+    link_keys: Sequence[Hashable] = link_colours if link_colours else [None] * used
+    if len(link_keys) < used:
+        raise GraphError(f"link {used - 1} has no colour", expected=f"{used} link colours", where="link_colours")
+    classes = RankClasses(
+        ranks=Partition.of(colours),
+        links=Partition.of(link_keys),
+        kinds={kind: Partition.of([0] * len(of_kind)) for kind, of_kind in groups.items()},
+        groups=groups,
+        link_of=links,
+    )
+    while True:
+        finer = _refine(classes, frozenset(ordered))
+        if _size(finer) == _size(classes):
+            _check_disjoint(classes)
+            return classes
+        classes = finer
+
+
+def _size(classes: RankClasses) -> int:
+    return len(classes.ranks) + len(classes.links) + sum(len(kind) for kind in classes.kinds.values())
+
+
+def _refine(classes: RankClasses, ordered: frozenset[str]) -> RankClasses:
+    """One round: every link and group by its ranks, then every rank by its groups and links. Only ever splits."""
+    rank_class = classes.ranks.class_of
+    users: list[list[tuple[str, int]]] = [[] for _ in classes.links.class_of]
+    for role, link_of in classes.link_of.items():
+        for rank, link in enumerate(link_of):
+            if link >= 0:
+                users[link].append((role, rank_class[rank]))
+    links = Partition.of((old, tuple(sorted(users[link]))) for link, old in enumerate(classes.links.class_of))
+    kinds: dict[str, Partition] = {}
+    member_of: list[list[tuple[str, int, int]]] = [[] for _ in rank_class]
+    for kind, groups in classes.groups.items():
+        of_rank = [[rank_class[rank] for rank in group] for group in groups]
+        looks = [tuple(group if kind in ordered else sorted(group)) for group in of_rank]
+        kinds[kind] = Partition.of(zip(classes.kinds[kind].class_of, looks))
+        for number, group in zip(kinds[kind].class_of, groups):
+            for position, rank in enumerate(group):
+                member_of[rank].append((kind, position if kind in ordered else 0, number))
+    used = [
+        tuple(links.class_of[link_of[rank]] if link_of[rank] >= 0 else -1 for link_of in classes.link_of.values())
+        for rank in range(len(rank_class))
+    ]
+    ranks = Partition.of((old, tuple(sorted(member_of[rank])), used[rank]) for rank, old in enumerate(rank_class))
+    return RankClasses(ranks=ranks, links=links, kinds=kinds, groups=classes.groups, link_of=classes.link_of)
+
+
+def _check(ranks: int, groups: Mapping[str, Sequence[Sequence[int]]], links: Mapping[str, Sequence[int]]) -> None:
+    for kind, of_kind in groups.items():
+        for group in of_kind:
+            if any(not 0 <= rank < ranks for rank in group) or len(set(group)) < len(group):
+                raise GraphError(
+                    f"group {tuple(group)} is not a set of ranks", where=kind, expected=f"different ranks below {ranks}"
+                )
+    for role, of_rank in links.items():
+        if len(of_rank) != ranks:
+            raise GraphError(f"{len(of_rank)} links for {ranks} ranks", where=role, expected="one link per rank, or -1")
+
+
+def _check_disjoint(classes: RankClasses) -> None:
+    for kind, groups in classes.groups.items():
+        seen: set[tuple[int, int]] = set()
+        for number, group in zip(classes.kinds[kind].class_of, groups):
+            for rank in group:
+                if (number, rank) in seen:
+                    raise GraphError(
+                        f"rank {rank} is in two groups that nothing tells apart",
+                        where=kind,
+                        expected="disjoint groups",
+                        hint="give these groups two kinds, so that their order on the rank's stream is part of the graph",
+                    )
+                seen.add((number, rank))
