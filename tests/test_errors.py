@@ -11,9 +11,7 @@ from rooflang.errors import RooflangError, UnknownNameError
 
 
 def all_kinds() -> list[type[RooflangError]]:
-    return [
-        each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, RooflangError)
-    ]
+    return [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, RooflangError)]
 
 
 def test_message_has_a_line_for_each_part() -> None:
