@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import tomllib
 from difflib import get_close_matches
@@ -53,11 +52,12 @@ class Seconds(Quantity):
 
 
 class _RefusedQuantityError(ValueError):
-    """Carries `expected` through msgspec, which adds the path of the key to any ValueError of a decode hook."""
+    """Carries a refusal through msgspec, which adds the path of the key to any ValueError of a decode hook."""
 
-    def __init__(self, what: str, expected: str) -> None:
+    def __init__(self, what: str, *, expected: str, hint: str = "") -> None:
         super().__init__(what)
         self.expected = expected
+        self.hint = hint
 
 
 _EXAMPLES = {"bytes": '"288 GB"', "bytes_per_s": '"900 GB/s"', "flop_per_s": '"2250 TFLOP/s"', "s": '"0.5 us"'}
@@ -68,15 +68,15 @@ def _read_quantity(kind: type[Any], value: object) -> Quantity:
     assert issubclass(kind, Quantity)
     expected = f"text with a unit, such as {_EXAMPLES[kind.kind]}"
     if not isinstance(value, str):
-        raise _RefusedQuantityError(f"{value!r} has no unit", expected)
+        raise _RefusedQuantityError(f"{value!r} has no unit", expected=expected)
     if value.lstrip().startswith("-"):
-        raise _RefusedQuantityError(f"{value!r} is negative", expected)
+        raise _RefusedQuantityError(f"{value!r} is negative", expected=expected)
     try:
         number = parse(value, kind.kind)
     except UnitError as error:
-        raise _RefusedQuantityError(error.what, error.expected) from error
-    if not math.isfinite(number) or (number == 0 and not kind.may_be_zero):
-        raise _RefusedQuantityError(f"{value!r} is not a positive, finite quantity", expected)
+        raise _RefusedQuantityError(error.what, expected=error.expected, hint=error.hint) from error
+    if number == 0 and not kind.may_be_zero:
+        raise _RefusedQuantityError(f"{value!r} is not positive", expected=expected)
     return kind(number)
 
 
@@ -133,12 +133,9 @@ def _explain(
     if section.endswith("[...]"):
         section = _name_entry(section.removesuffix("[...]"), table, what)
     cause = error.__cause__
-    return HardwareError(
-        what,
-        where=_where(path, section),
-        expected=cause.expected if isinstance(cause, _RefusedQuantityError) else "",
-        hint="the shipped presets show each key",
-    )
+    refusal = cause if isinstance(cause, _RefusedQuantityError) else _RefusedQuantityError(what, expected="")
+    hint = refusal.hint or "the shipped presets show each key"
+    return HardwareError(what, where=_where(path, section), expected=refusal.expected, hint=hint)
 
 
 def _where(path: Path, *keys: str) -> str:
