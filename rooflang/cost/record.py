@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from rooflang.ir.tensor import Num
 
@@ -12,29 +15,34 @@ class Cost:
     """Uncontended costs on one rank; every field is a number, or an array with one entry per batch size.
 
     Seconds: compute Σ FLOPs/peak, memory Σ bytes/bandwidth, network without α, and α itself. An impossible layout (sizes
-    that do not divide) costs infinity.
+    that do not divide) costs infinity. `levels_s` splits the network time by fabric level; the slowest level counts.
     `live_bytes` is what the operator's operands and output occupy while it runs (without resident leaves).
     """
 
     compute_s: Num = 0.0
     memory_s: Num = 0.0
-    network_s: Num = 0.0
+    levels_s: Mapping[str, Num] = field(default_factory=dict)
     alpha_s: Num = 0.0
     live_bytes: Num = 0.0
 
     @property
+    def network_s(self) -> Num:
+        """Transfer time without α: that of the slowest fabric level."""
+        total: Num = 0.0
+        for seconds in self.levels_s.values():
+            total = np.maximum(total, seconds)
+        return total
+
+    @property
     def local_s(self) -> Num:
         """C: local time, the larger of compute and memory."""
-        import numpy
-
-        return numpy.maximum(self.compute_s, self.memory_s)
+        return np.maximum(self.compute_s, self.memory_s)
 
     @property
     def exposed_s(self) -> Num:
-        """N: network time that the operator's own local time does not hide."""
-        import numpy
-
-        return numpy.maximum(0.0, self.network_s + self.alpha_s - self.local_s)
+        """N: network time that the operator's own local time does not hide. An impossible layout has infinite C and no N."""
+        local = self.local_s
+        return np.maximum(0.0, self.network_s + self.alpha_s - np.where(np.isinf(local), np.inf, local))
 
     @property
     def serial_s(self) -> Num:

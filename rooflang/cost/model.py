@@ -1,0 +1,202 @@
+"""The cost of an operator in a mode, of a transfer, of a leaf at rest: one roofline for extractors and simulator alike.
+
+Equations of the RoofLang paper (arXiv 2609.12551): compute T_c = Σ_q F_q / P_q, local memory T_m = Σ bytes·fraction/β over reads and writes
+(HBM is half duplex, they add), network T_n = α + max over levels, uncontended T = max(T_c, T_m, T_n).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rooflang.assumptions import Assumptions
+from rooflang.cost.network import all_to_all, collective, latency_s
+from rooflang.cost.record import Cost
+from rooflang.hw.cluster import Cluster
+from rooflang.hw.mesh import Mesh
+from rooflang.ir.cut import PARTIAL, STATES, Cut, CutKind, Spec
+from rooflang.ir.graph import Graph
+from rooflang.ir.layout import Mode, Transfer
+from rooflang.ir.op import Op, op_kind, signature
+from rooflang.ir.tensor import RESIDENT_ROLES, Num, Tensor
+
+IMPOSSIBLE = Cost(compute_s=np.inf, memory_s=np.inf, live_bytes=np.inf)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostModel:
+    """Costs on one rank of `mesh`. `sizes` are the unsplit extents; those of `batch` may be an array of batch sizes, and every
+    cost is then an array over them."""
+
+    cluster: Cluster
+    mesh: Mesh
+    sizes: Mapping[str, Num]
+    assumptions: Assumptions
+    partial_scale: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, graph: Graph, cluster: Cluster, mesh: Mesh, assumptions: Assumptions, *, batch: Num | None = None
+    ) -> CostModel:
+        """The model for a graph; `batch` replaces the extent of its `batch` dim, and may be an array."""
+        sizes: dict[str, Num] = dict(graph.sizes)
+        if batch is not None and "batch" in sizes:
+            sizes["batch"] = batch
+        scales = {op.output.name: max((c.partial_scale for c in signature(op)), default=1.0) for op in graph.ops}
+        return cls(
+            cluster=cluster,
+            mesh=mesh,
+            sizes=sizes,
+            assumptions=assumptions,
+            partial_scale={name: s for name, s in scales.items() if s != 1.0} if assumptions.partial_state else {},
+        )
+
+    # -- shapes ---------------------------------------------------------------------------------------------------
+
+    def parts(self, spec: Spec) -> dict[str, int]:
+        """How many parts each label is cut into by a spec."""
+        out: dict[str, int] = {}
+        for axis, state in zip(self.mesh.axes, spec, strict=True):
+            if state not in STATES:
+                out[state] = out.get(state, 1) * axis.size
+        return out
+
+    def divides(self, parts: Mapping[str, int]) -> Num:
+        """True where every label's extent divides by its parts (an array over batch sizes)."""
+        good: Num = True
+        for label, count in parts.items():
+            good = np.logical_and(good, np.mod(self.sizes[label], count) == 0)
+        return good
+
+    def local(self, parts: Mapping[str, int]) -> Mapping[str, Num]:
+        """Extents on one rank."""
+        return {**self.sizes, **{label: self.sizes[label] / count for label, count in parts.items()}}
+
+    def bytes(self, tensor: Tensor, spec: Spec) -> Num:
+        """Bytes of a tensor on one rank in that spec. A partial value is whole, and carries its statistics."""
+        whole = tensor.bytes(self.sizes) / math.prod(self.parts(spec).values())
+        return whole * (self.partial_scale.get(tensor.name, 1.0) if PARTIAL in spec else 1.0)
+
+    # -- costs ----------------------------------------------------------------------------------------------------
+
+    def mode(self, mode: Mode) -> Cost:
+        """Cost of an operator in a mode; infinite where its extents do not divide."""
+        op, kind = mode.op, op_kind(mode.op.kind)
+        parts = self._loop_parts(mode)
+        good = self.divides(parts)
+        for spec in (*mode.operands, mode.out):
+            good = np.logical_and(good, self.divides(self.parts(spec)))
+        if not np.any(good):
+            return IMPOSSIBLE
+        local = self.local(parts)
+        compute: Num = 0.0
+        for peak, flops in kind.flops(op, local, self.sizes).items():
+            compute = compute + flops / self.cluster.device.peak(peak)
+        levels, alpha, remote = self._internal_network(mode, local)
+        memory, live = self._traffic(mode, local, remote)
+        bad = np.where(good, 0.0, np.inf)
+        return Cost(
+            compute_s=compute + bad, memory_s=memory + bad, levels_s=levels, alpha_s=alpha, live_bytes=live + bad
+        )
+
+    def transfer(self, tensor: Tensor, transfer: Transfer) -> Cost:
+        """Cost of a collective; a slice is free."""
+        good = np.logical_and(self.divides(self.parts(transfer.before)), self.divides(self.parts(transfer.after)))
+        if not np.any(good):
+            return IMPOSSIBLE
+        bad = np.where(good, 0.0, np.inf)
+        if transfer.free:
+            return Cost(memory_s=bad)
+        before, after = self.bytes(tensor, transfer.before), self.bytes(tensor, transfer.after)
+        group = self._group(transfer.axes)
+        if transfer.collective == "all_to_all":
+            levels = all_to_all(self.cluster, group, before)
+        else:
+            whole = before if transfer.collective in ("all_reduce", "reduce_scatter") else after
+            levels = collective(self.cluster, group, transfer.collective, whole, self.assumptions)
+        alpha = latency_s(self.cluster, group)
+        return Cost(memory_s=bad, levels_s=levels, alpha_s=alpha, live_bytes=before + after)
+
+    def _group(self, axes: tuple[int, ...]) -> dict[str, int]:
+        return self.mesh.level_sizes([self.mesh.axes[i].name for i in axes])
+
+    def _loop_parts(self, mode: Mode) -> dict[str, int]:
+        out: dict[str, int] = {}
+        for axis, choice in zip(self.mesh.axes, mode.choices, strict=True):
+            if isinstance(choice, Cut):
+                for label in choice.loops:
+                    out[label] = out.get(label, 1) * axis.size
+        return out
+
+    def _traffic(self, mode: Mode, local: Mapping[str, Num], remote: Num) -> tuple[Num, Num]:
+        """(seconds of local memory, live bytes). `remote` bytes are read or written over the network instead."""
+        op, kind = mode.op, op_kind(mode.op.kind)
+        moved: Num = 0.0
+        live: Num = 0.0
+        for index, (tensor, spec) in enumerate(zip(op.operands, mode.operands, strict=True)):
+            held = self.bytes(tensor, spec)
+            moved = moved + held * kind.read_fraction(op, index, local, self.sizes, self.assumptions)
+            if tensor.role not in RESIDENT_ROLES:
+                live = live + held
+        written = self.bytes(op.output, mode.out)
+        moved = moved + written * kind.write_fraction(op, local, self.sizes) - remote
+        if kind.in_place is None:
+            live = live + written
+        return moved / self.cluster.device.hbm_bytes_per_s, live
+
+    # -- network inside an operator ---------------------------------------------------------------------------------
+
+    def _internal_network(self, mode: Mode, local: Mapping[str, Num]) -> tuple[dict[str, Num], float, Num]:
+        """(seconds by level, α, bytes that HBM does not carry) of routed cuts and of summaries that ranks exchange."""
+        levels: dict[str, Num] = {}
+        alpha, remote = 0.0, 0.0
+        routed = tuple(i for i, c in enumerate(mode.choices) if isinstance(c, Cut) and c.kind is CutKind.ROUTE)
+        if routed:
+            seconds, alpha, remote = self._routed(mode, routed)
+            levels.update(seconds)
+        for axis, choice in enumerate(mode.choices):
+            if isinstance(choice, Cut) and choice.stat_bytes and self._charged(choice):
+                group = self._group((axis,))
+                rows = math.prod(local[d] for d in choice.stat_rows)
+                gathered = choice.combine == "topk" or choice.kind is CutKind.FOLD
+                # Top-k candidates of all ranks come together; sums meet in an all-reduce.
+                name, size = ("all_gather", self.mesh.axes[axis].size) if gathered else ("all_reduce", 1)
+                found = collective(self.cluster, group, name, rows * choice.stat_bytes * size, self.assumptions)
+                levels = {k: levels.get(k, 0.0) + found.get(k, 0.0) for k in {**levels, **found}}
+                alpha += latency_s(self.cluster, group)
+        return levels, alpha, remote
+
+    def _charged(self, cut: Cut) -> bool:
+        """The paper's decode CP reduces partial outputs without exchanging top-k candidates (see `Assumptions`)."""
+        return cut.kind is CutKind.STAT or self.assumptions.partial_state
+
+    def _routed(self, mode: Mode, axes: tuple[int, ...]) -> tuple[dict[str, Num], float, Num]:
+        """Dispatch or combine whose rows cross to their experts' ranks inside the kernel."""
+        op = mode.op
+        rows, spec = (op.output, mode.out) if op.kind == "dispatch" else (op.operands[0], mode.operands[0])
+        held = self.bytes(rows, spec)
+        ranks = math.prod(self.mesh.axes[i].size for i in axes)
+        group = self._group(axes)
+        sent = held * self._copies(op, rows, spec, ranks)
+        alpha = latency_s(self.cluster, group) if self.assumptions.remote_latency else 0.0
+        remote = 0.0 if self.assumptions.remote_memory_traffic else held * (1 - 1 / ranks)
+        return all_to_all(self.cluster, group, sent), alpha, remote
+
+    def _copies(self, op: Op, rows: Tensor, spec: Spec, ranks: int) -> float:
+        """Copies of a token that travel, over the k routed rows. Per rank: a rank that hosts a share p of the experts is hit
+        with probability 1 − (1 − p)^k by k independent choices, and gets one copy then."""
+        expert = str(op.attr("expert", "expert"))
+        if self.assumptions.dispatch_copies == "expert":
+            return 1.0
+        k = rows.fill * float(self.sizes[expert])
+        share = 1.0 / self.parts(spec).get(expert, 1)
+        return (1.0 - (1.0 - share) ** k) / (k * share)
+
+
+def peaks_needed(graph: Graph) -> set[str]:
+    """Names of the peak rates that the graph's operators compute at, so that a device can be checked before any work."""
+    sizes = dict.fromkeys(graph.sizes, 1)
+    return {peak for op in graph.ops for peak in op_kind(op.kind).flops(op, sizes, sizes)}

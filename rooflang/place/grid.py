@@ -1,0 +1,157 @@
+"""The grid heuristic of the RoofLang paper (arXiv 2609.12551, section on the sweep): DP × CP = EP, times PP.
+
+Every operator of a stage is cut by requests over the `dp` axis. Over the `cp` axis a prefill is cut by positions, with the caches gathered for
+attention; a decode step runs what precedes attention on every rank, cuts attention by context and everything after it by requests.
+Experts are cut over both axes, with dispatch and combine routed. Layers are spread over the stages as evenly as they go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rooflang.errors import PlacementError, ValueRangeError
+from rooflang.hw.cluster import Cluster
+from rooflang.hw.mesh import Mesh
+from rooflang.ir.blocks import BlockKind, Blocks, split_blocks
+from rooflang.ir.cut import REPLICATED, Cut, CutKind, Spec
+from rooflang.ir.graph import Graph
+from rooflang.ir.layout import Choice, Mode, make_mode
+from rooflang.ir.op import Op, signature
+from rooflang.ir.tensor import Tensor
+from rooflang.place.connect import connect
+from rooflang.place.plan import Plan
+
+BATCH, SEQ, EXPERT = "batch", "seq", "expert"
+
+
+def balanced(layers: int, stages: int) -> tuple[int, ...]:
+    """Layers per stage, the remainder on the first stages: 61 over 16 is 13 × 4 and 3 × 3."""
+    if not 1 <= stages <= layers:
+        raise ValueRangeError(f"{stages} pipeline stages for {layers} layers", where="--pp", expected=f"1 to {layers}")
+    whole, rest = divmod(layers, stages)
+    return tuple(whole + (s < rest) for s in range(stages))
+
+
+def partition(blocks: Blocks, layers_per_stage: Sequence[int]) -> tuple[tuple[str, ...], ...]:
+    """Block labels by stage. The blocks before the first repeated layer join stage 0, those after the last join the last stage."""
+    layers = layer_labels(blocks)
+    if sum(layers_per_stage) != len(layers) or min(layers_per_stage) < 1:
+        raise ValueRangeError(
+            f"the partition {','.join(map(str, layers_per_stage))} has {sum(layers_per_stage)} layers",
+            where="--partition",
+            expected=f"positive numbers that sum to {len(layers)}",
+        )
+    first, last = blocks.sequence.index(layers[0]), blocks.sequence.index(layers[-1])
+    out, at = [], first
+    for count in layers_per_stage:
+        out.append(blocks.sequence[at : at + count])
+        at += count
+    out[0] = blocks.sequence[:first] + out[0]
+    out[-1] = out[-1] + blocks.sequence[last + 1 :]
+    return tuple(out)
+
+
+def layer_labels(blocks: Blocks) -> tuple[str, ...]:
+    """Labels of the layers: blocks called `layers.<n>`, or all blocks where none is."""
+    layers = tuple(label for label in blocks.sequence if label.startswith("layers."))
+    return layers or blocks.sequence
+
+
+def grid_plan(
+    graph: Graph, cluster: Cluster, *, dp: int, cp: int, pp: int, partition_layers: Sequence[int] | None = None
+) -> Plan:
+    """The grid's plan. Raises `PlacementError` / `ValueRangeError` where DP × CP × PP is not the number of GPUs, or where the
+    requests do not divide (the paper's grid skips such points)."""
+    if dp * cp * pp != cluster.gpus:
+        raise ValueRangeError(
+            f"DP {dp} × CP {cp} × PP {pp} = {dp * cp * pp} GPUs",
+            where="--dp, --cp, --pp",
+            expected=f"a product of {cluster.gpus}",
+        )
+    blocks = split_blocks(graph)
+    _check_extents(graph, dp, cp)
+    roles = [(name, size) for name, size in (("dp", dp), ("cp", cp)) if size > 1]
+    mesh = Mesh.lay(cluster, [size for _, size in roles], stages=pp)
+    names = [name for name, _ in roles]
+    decode = SEQ not in graph.sizes
+    stages = partition(blocks, partition_layers or balanced(len(layer_labels(blocks)), pp))
+    specs: dict[int, Spec] = {}
+    for kind in blocks.kinds:
+        for port in (*kind.inputs, *kind.outputs):
+            specs[blocks.port_group[(kind.name, port.name)]] = _boundary(port, names, decode)
+    plans = {}
+    for kind in blocks.kinds:
+        boundary = {t.name: specs[blocks.port_group[(kind.name, t.name)]] for t in (*kind.inputs, *kind.outputs)}
+        plans[kind.name] = connect(kind, _modes(kind, names, decode), boundary)
+    return Plan(mesh=mesh, stages=stages, blocks=plans, boundary=specs, origin=f"grid dp{dp} cp{cp} ep{dp * cp} pp{pp}")
+
+
+def _check_extents(graph: Graph, dp: int, cp: int) -> None:
+    decode = SEQ not in graph.sizes
+    needed = {BATCH: dp * cp if decode else dp, EXPERT: dp * cp}
+    for label, count in needed.items():
+        size = graph.sizes.get(label, 0)
+        if size % count or (label == BATCH and size < count):
+            what = "requests" if label == BATCH else "experts"
+            raise PlacementError(
+                f"{size} {what} do not divide over {count} ranks (DP {dp}, CP {cp})",
+                where="--batch" if label == BATCH else "--dp, --cp",
+                expected=f"a multiple of {count}",
+            )
+
+
+def _boundary(port: Tensor, names: Sequence[str], decode: bool) -> Spec:
+    """Between blocks: requests over dp; over cp positions in prefill, requests in decode."""
+    cp = SEQ if not decode and SEQ in port.dims else BATCH if decode else REPLICATED
+    return tuple(BATCH if name == "dp" else cp for name in names)
+
+
+def _modes(kind: BlockKind, names: Sequence[str], decode: bool) -> dict[str, Mode]:
+    early = _before_attention(kind) if decode else frozenset()
+    out: dict[str, Mode] = {}
+    for op in kind.ops:
+        choices = tuple(_choice(op, name, decode, op.name in early) for name in names)
+        out[op.output.name] = make_mode(op, choices)
+    return out
+
+
+def _choice(op: Op, axis: str, decode: bool, early: bool) -> Choice:
+    if axis == "dp":
+        return _pick(op, [(CutKind.ROUTE, BATCH), (CutKind.PAR, EXPERT), (CutKind.PAR, BATCH)])
+    if not decode:
+        return _pick(op, [(CutKind.ROUTE, SEQ), (CutKind.PAR, EXPERT), (CutKind.PAR, SEQ), (CutKind.SUM, SEQ)])
+    if op.kind in ("attention", "index_select", "kv_append"):
+        return next((cut for cut in signature(op) if _by_context(cut, op)), REPLICATED)
+    if early:
+        return REPLICATED
+    return _pick(op, [(CutKind.ROUTE, BATCH), (CutKind.PAR, EXPERT), (CutKind.PAR, BATCH)])
+
+
+def _by_context(cut: Cut, op: Op) -> bool:
+    """Is it the cut along the positions of the cache: a fold of partial results, or the owner of a position writing it?"""
+    return cut.kind is CutKind.FOLD or (
+        cut.kind is CutKind.PAR and op.kind == "kv_append" and cut.dim == op.output.dims[1]
+    )
+
+
+def _pick(op: Op, wanted: Iterable[tuple[CutKind, str]]) -> Choice:
+    """The first cut wanted that the operator's signature has; whole on every rank where it has none."""
+    rows = signature(op)
+    for kind, dim in wanted:
+        for cut in rows:
+            if cut.kind is kind and cut.dim == dim and cut.operands != (REPLICATED,) * len(cut.operands):
+                return cut
+    return REPLICATED
+
+
+def _before_attention(kind: BlockKind) -> frozenset[str]:
+    """Operators of the block that an attention over the cache depends on."""
+    by_output = {op.output.name: op for op in kind.ops}
+    stack = [t.name for op in kind.ops if op.kind == "attention" for t in op.operands]
+    found: set[str] = set()
+    while stack:
+        op = by_output.get(stack.pop())
+        if op is not None and op.name not in found:
+            found.add(op.name)
+            stack.extend(t.name for t in op.operands)
+    return frozenset(found)

@@ -1,0 +1,53 @@
+"""What a simulation tells: step time, throughput, where the time goes, what fills the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Overlap = Literal["perfect", "none"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageResult:
+    """One pipeline stage, per GPU. E is from its first start to its last end, C its local time (compute or memory), N the network time
+    that an operator's own local time does not hide."""
+
+    elapsed_s: float
+    local_s: float
+    exposed_s: float
+    compute_bound_s: float
+    levels_s: Mapping[str, float]
+    peak_bytes: int
+
+    def span_s(self, overlap: Overlap) -> float:
+        """E without overlap; E − min(C, N) when compute and communication overlap perfectly: the shorter one disappears."""
+        return self.elapsed_s - (min(self.local_s, self.exposed_s) if overlap == "perfect" else 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimResult:
+    """One simulated point.
+
+    `step_s` is the time of the slowest stage; a step of a request passes all stages, so interactivity is tokens / (step_s · stages).
+    `groups_s` says, for the slowest stage, how many seconds the operators of each group took.
+    """
+
+    overlap: Overlap
+    step_s: float
+    tok_s_gpu: float
+    tok_s_user: float
+    stages: tuple[StageResult, ...]
+    peak_bytes: int
+    capacity_bytes: int
+    largest: tuple[tuple[str, int], ...]
+    groups_s: Mapping[str, float]
+    bottleneck: str
+    events: int
+    operators: int
+
+    @property
+    def fits(self) -> bool:
+        """True when every memory holds its peak."""
+        return self.peak_bytes <= self.capacity_bytes
