@@ -95,14 +95,13 @@ class _Lowering:
             if mode is not None:
                 self._kernel(stage, label, plan, mode, names)
         for tensor in kind.outputs:
-            now = plan.modes[tensor.name].out
-            self._walk(stage, label, tensor, names[tensor.name], now, plan.exits.get(tensor.name, ()))
+            self._walk(stage, label, tensor, names[plan.source(tensor.name)], plan.exits.get(tensor.name, ()))
             self.home[names[tensor.name]] = stage
 
     def _kernel(self, stage: int, label: str, plan: BlockPlan, mode: Mode, names: Mapping[str, str]) -> None:
         reads = []
         for index, (tensor, spec) in enumerate(zip(mode.op.operands, mode.operands, strict=True)):
-            actual = names[tensor.name]
+            actual = names[plan.source(tensor.name)]
             self.tensors.setdefault(actual, tensor)
             if actual not in self.blocks.graph.producer:
                 if tensor.role in RESIDENT_ROLES:
@@ -113,7 +112,7 @@ class _Lowering:
                     )
                 continue
             steps = plan.paths.get((mode.op.output.name, index), ())
-            self._walk(stage, label, tensor, actual, steps[0].before if steps else spec, steps)
+            self._walk(stage, label, tensor, actual, steps)
             reads.append((actual, spec, stage))
         out = names[mode.op.output.name]
         self.tensors.setdefault(out, mode.op.output)
@@ -138,9 +137,7 @@ class _Lowering:
         )
         self.made.add(write)
 
-    def _walk(
-        self, stage: int, label: str, tensor: Tensor, actual: str, now: Spec, steps: tuple[Transfer, ...]
-    ) -> None:
+    def _walk(self, stage: int, label: str, tensor: Tensor, actual: str, steps: tuple[Transfer, ...]) -> None:
         """Emit the transfers of a path that no earlier reader of this tensor has emitted already."""
         for step in steps:
             value = (actual, step.after, stage)

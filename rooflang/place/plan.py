@@ -17,12 +17,20 @@ class BlockPlan:
     `modes[name]` is the mode of the kernel whose output is tensor `name`; operators fused into another kernel have none.
     `paths[(name, i)]` are the transfers, in order, between what the producer of operand i makes and what that kernel reads; the
     key is absent where the two specs are equal. `exits[name]` leads from what makes an output port to the spec of its port group. `tiers[leaf]` is the memory of a leaf that is not in HBM.
+    `aliases[name]` is the operand of an identity that was removed: who reads `name` reads that tensor.
     """
 
     modes: Mapping[str, Mode]
     paths: Mapping[tuple[str, int], tuple[Transfer, ...]] = field(default_factory=dict)
     exits: Mapping[str, tuple[Transfer, ...]] = field(default_factory=dict)
     tiers: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+    def source(self, tensor: str) -> str:
+        """The tensor that stands for `tensor`: itself, unless the identity that made it was removed."""
+        while tensor in self.aliases:
+            tensor = self.aliases[tensor]
+        return tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
