@@ -69,6 +69,12 @@ class GraphError(RooflangError):
     code = "graph"
 
 
+class ModelError(RooflangError):
+    """A model's config.json that is not well formed, lacks a field, or asks for what no builder can express."""
+
+    code = "model"
+
+
 class HardwareError(RooflangError):
     """A hardware file or cluster that is not well formed, or lacks what the graph needs (a dtype's peak)."""
 

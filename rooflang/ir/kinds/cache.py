@@ -1,5 +1,10 @@
 """The KV cache: pooling a prompt into it, its sliding window, and appending a decode step to it.
 
+Pooling and appending turn a compressor's projections into entries. Labels of the projections that an entry lacks
+(value and gate, overlapping halves) are consumed by the gated mean over the positions of the entry; an entry is the same
+along labels that only it has. `fused` says that a pool is the epilogue of the operator that made its operand: it reads
+nothing.
+
 An append writes into the cache's memory, so it may not simply be duplicated: two writers of one cache would race. It is cut by
 request, by context (the rank that owns the position writes), or run on replicas that each own a whole cache (`replica`).
 """
@@ -18,6 +23,10 @@ def _pool_cuts(op: Op) -> tuple[Cut, ...]:
     source, target = op.operands[0].dims[1], op.output.dims[1]
     pooled = Cut(kind=CutKind.PAR, dim=source, operands=(source,), out=target, loops=(source, target))
     return (*pars(op, op.output.dims[:1]), pooled)
+
+
+def _pool_read(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assumptions) -> Num:
+    return 0.0 if op.attr("fused") else 1.0
 
 
 def _window_cuts(op: Op) -> tuple[Cut, ...]:
@@ -55,6 +64,7 @@ register(
         name="pool",
         summary="compress a prompt's projections into context entries: the positions are relabelled",
         cuts=_pool_cuts,
+        read_fraction=_pool_read,
         check=lambda op: expect(op, 1),
     )
 )

@@ -1,4 +1,4 @@
-"""RMS norm over one label (`over`). The learned scale is folded into the next weight, as quantised checkpoints are served."""
+"""RMS norm over one label (`over`), with or without a learned gain: a weight of that label, the second operand."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from rooflang.ir.tensor import Num
 
 
 def _check(op: Op) -> None:
-    expect(op, 1)
+    gain = op.operands[1:2]
+    expect(op, 1 + len(gain))
     expect_labels(op, op.operands[0].dims, op.output.dims, op.operands[0].name)
     if op.attr("over") not in op.output.dims:
         raise GraphError(f"{op.name}: rms_norm needs over=<label>", expected="one of " + " ".join(op.output.dims))
+    for tensor in gain:
+        expect_labels(op, tensor.dims, (op.attr("over"),), tensor.name)
 
 
 def _cuts(op: Op) -> tuple[Cut, ...]:
@@ -23,7 +26,8 @@ def _cuts(op: Op) -> tuple[Cut, ...]:
     rows = tuple(d for d in op.output.dims if d != over)
     # Cutting the normalised label needs the sum of squares and the count of every shard: one FP32 and one count that is
     # known from the shapes. A mean of local means would be wrong for uneven shards.
-    stat = Cut(kind=CutKind.STAT, dim=over, operands=(over,), out=over, loops=(over,), stat_rows=rows, stat_bytes=4.0)
+    cut = (over,) * len(op.operands)
+    stat = Cut(kind=CutKind.STAT, dim=over, operands=cut, out=over, loops=(over,), stat_rows=rows, stat_bytes=4.0)
     return (*(par(op, d) for d in rows), stat)
 
 
@@ -31,4 +35,6 @@ def _flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
     return {op.peak: 4.0 * op.output.elements(local)}
 
 
-register(OpKind(name="rms_norm", summary="x / rms(x) over one label", cuts=_cuts, flops=_flops, check=_check))
+register(
+    OpKind(name="rms_norm", summary="x / rms(x) over one label, times a gain", cuts=_cuts, flops=_flops, check=_check)
+)
