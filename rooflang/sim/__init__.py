@@ -1,1 +1,1 @@
-"""Discrete-event simulation of a placed graph: contention, streams, liveness and memory on an exact symmetry quotient."""
+"""Discrete-event simulation: contention, streams, liveness and memory, on an exact symmetry quotient."""

@@ -1,9 +1,13 @@
-"""Ragged lists in CSR form (`starts`, `items`: row r is `items[starts[r]:starts[r + 1]]`) and exact grouping of integers.
+"""Ragged lists in CSR form and exact grouping of integers.
+
+A ragged list is (`starts`, `items`): row r is `items[starts[r]:starts[r + 1]]`.
 
 Grouping sorts and compares neighbours: `np.unique` is much slower on large integer arrays in numpy 2.4.
 """
 
 from __future__ import annotations
+
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +15,7 @@ import numpy.typing as npt
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
+Item = TypeVar("Item", bound=np.generic)
 
 
 def starts_of(counts: IntArray) -> IntArray:
@@ -22,10 +27,10 @@ def starts_of(counts: IntArray) -> IntArray:
 
 def owners_of(starts: IntArray) -> IntArray:
     """The row of every item: the inverse of `starts_of`."""
-    return np.repeat(np.arange(len(starts) - 1, dtype=np.int64), np.diff(starts))
+    return np.arange(len(starts) - 1, dtype=np.int64).repeat(np.diff(starts))
 
 
-def group_by(owner: IntArray, item: IntArray, rows: int) -> tuple[IntArray, IntArray]:
+def group_by(owner: IntArray, item: npt.NDArray[Item], rows: int) -> tuple[IntArray, npt.NDArray[Item]]:
     """CSR of the pairs (owner, item); the items of a row keep the order in which they were given."""
     order = np.argsort(owner, kind="stable")
     return starts_of(np.bincount(owner, minlength=rows).astype(np.int64)), item[order]
@@ -41,7 +46,8 @@ def items_of_rows(starts: IntArray, rows: IntArray) -> IntArray:
     counts = starts[rows + 1] - starts[rows]
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total, dtype=np.int64) + np.repeat(starts[rows] - (ends - counts), counts)
+    positions: IntArray = np.arange(total, dtype=np.int64) + np.repeat(starts[rows] - (ends - counts), counts)
+    return positions
 
 
 def first_of_runs(ordered: npt.NDArray[np.generic]) -> BoolArray:

@@ -1,15 +1,15 @@
 """The discrete-event engine: operators as fluid flows that share resources.
 
 Every resource has capacity 1. An operator holds components (resource, T, c); all active components of a resource
-progress at the rate 1 / max(1, Σ c), so that T seconds of uncontended time take T seconds alone. A component leaves its
-resource when its own work ends; the operator ends at max(compute, memory, network + α), and α holds no link.
+progress at the rate 1 / max(1, Σ c), so that T seconds of uncontended time take T seconds alone. A component leaves
+its resource when its own work ends; the operator ends at max(compute, memory, network + α), and α holds no link.
 
 Each resource keeps a virtual clock that advances at its rate: a component that enters at virtual time V ends at V + T,
-whoever comes or goes in between, so an event costs O(log n). The clock is re-anchored only when the rate changes and is
-reset when the resource falls idle, which keeps times free of accumulated rounding.
+whoever comes or goes in between, so an event costs O(log n). The clock is re-anchored only when the rate changes and
+is reset when the resource falls idle, which keeps times free of accumulated rounding.
 
-Time advances in rounds: all events up to t·(1 + 1e-12) happen together at t, every exit before every entry, and only then
-are the rates set anew. No tie is ever broken by an id, so the result does not depend on the numbering.
+Time advances in rounds: all events up to t·(1 + 1e-12) happen together at t, every exit before every entry, and only
+then are the rates set anew. No tie is ever broken by an id, so the result does not depend on the numbering.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _Resource:
         if self.active:
             virtual_s = self.virtual_s + self.rate * (now_s - self.anchor_s)
         else:
-            self.anchor_s, self.virtual_s, self.rate = now_s, 0.0, 1.0
+            self.anchor_s, self.virtual_s = now_s, 0.0
             virtual_s = 0.0
         heappush(self.active, (virtual_s + seconds, component))
         self.load += cap
@@ -94,7 +94,7 @@ class _Resource:
 
 
 class _Run:
-    """The state of one simulation. The calendar holds (time, resource) and, for a latency, (time, ~operator)."""
+    """The state of one simulation. Its calendar holds (time, resource) and, for a latency, (time, ~operator)."""
 
     def __init__(self, program: Program) -> None:
         ops = program.op_count
@@ -136,7 +136,7 @@ class _Run:
         )
 
     def _enter(self, ops: list[int]) -> None:
-        now_s, starts, resources, changed = self.now_s, self.component_start, self.component_resource, self.changed
+        now_s, starts, resources = self.now_s, self.component_start, self.component_resource
         for op in ops:
             self.start_s[op] = self.network_end_s[op] = now_s
             self.first_round[op] = self.round
@@ -146,18 +146,16 @@ class _Run:
             for component in range(first, last):
                 resource = resources[component]
                 resource.enter(now_s, component, self.component_s[component], self.component_cap[component])
-                changed.append(resource)
+                self.changed.append(resource)
 
     def _rerate(self) -> None:
-        """Put the next end of every changed resource into the calendar. A resource listed twice is pushed once."""
+        """Put the next end of every changed resource into the calendar, once."""
         for resource in self.changed:
-            if not resource.active:
-                resource.due_s = -1.0
-                continue
-            due_s = resource.rerate(self.now_s)
-            if due_s != resource.due_s:
-                resource.due_s = due_s
-                heappush(self.calendar, (due_s, resource.number))
+            if resource.active:
+                due_s = resource.rerate(self.now_s)
+                if due_s != resource.due_s:
+                    resource.due_s = due_s
+                    heappush(self.calendar, (due_s, resource.number))
         self.changed.clear()
 
     def _advance(self) -> bool:
@@ -177,14 +175,12 @@ class _Run:
         """Free every component that ends in this round; return the operators that end with it."""
         calendar, until_s, ended = self.calendar, self.now_s * (1.0 + SIMULTANEOUS), []
         while calendar and calendar[0][0] <= until_s:
-            due_s, what = heappop(calendar)
+            what = heappop(calendar)[1]
             if what < 0:
                 ended.append(~what)
                 self.events += 1
                 continue
             resource = self.resources[what]
-            if resource.due_s != due_s:
-                continue
             resource.due_s = -1.0
             self.changed.append(resource)
             for component in resource.leave(until_s, self.component_cap):

@@ -1,8 +1,9 @@
 """Bytes alive in each memory over a run: the peak, and what did it when a memory overflows.
 
-A tensor lives from the entry of its producer (an input: from the start) to the exit of its last consumer (a tensor that
-nothing consumes: to the end). Simultaneous events are ordered by the integer key of their round: 2·round for what an exit
-frees, 2·round + 1 for what an entry allocates, so that an operator's output can take the place of what just ended.
+A tensor lives from the entry of its producer (an input: from the start) to the exit of its last consumer (a tensor
+that nothing consumes: to the end). Simultaneous events are ordered by the integer key of their round: 2·round for what
+an exit frees, 2·round + 1 for what an entry allocates, so that an operator's output can take the place of what just
+ended.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ _NAMED_TENSORS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overflow:
-    """A memory that is too small: `live` lists (label, bytes), largest first, at `first_s`, when it first overflows."""
+    """A memory that is too small.
+
+    `first_s` is when it first overflows, `live` what is in it then: (label, bytes), largest first.
+    """
 
     memory: str
     capacity_bytes: int
@@ -64,7 +68,7 @@ def live_at_peak(program: Program, timeline: Timeline, memory: int) -> tuple[tup
 
 
 def overflows(program: Program, timeline: Timeline) -> tuple[Overflow, ...]:
-    """One record for each memory whose peak exceeds its capacity, in order of the memories; empty if all fit."""
+    """One record for each memory whose peak exceeds its capacity; empty if all fit."""
     peak = peak_bytes(program, timeline)
     over = np.flatnonzero(peak > program.memory_capacity_bytes).tolist()
     return tuple(_overflow(program, timeline, memory, int(peak[memory])) for memory in over)
@@ -72,7 +76,7 @@ def overflows(program: Program, timeline: Timeline) -> tuple[Overflow, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Ledger:
-    """Allocations and frees sorted by memory, then key; `alive` is what lives after each, residents left out."""
+    """Allocations and frees by memory, then key; `alive` is what lives after each, without residents."""
 
     memory: IntArray
     key: IntArray

@@ -1,4 +1,4 @@
-"""What the engine runs: operators, the resources they share, and the tensors they keep alive, as flat arrays."""
+"""What the engine runs: operators, the resources they share and the tensors they keep alive, as arrays."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Component = tuple[int, float, int, bool]
 
 
 def cap_of(fraction: float) -> int:
-    """The fixed-point cap of a fraction of a resource, to the nearest 1/CAP_ONE: `cap_of(1 / 3) * 3 == CAP_ONE`."""
+    """The fixed-point cap of a fraction of a resource, rounded: `cap_of(1 / 3) * 3 == CAP_ONE`."""
     return round(fraction * CAP_ONE)
 
 
@@ -37,9 +37,9 @@ class Program:
     Operators (n): `op_label` indexes `labels`; `op_alpha_s` is the latency that trails the last network component;
     `pred` lists the operators that must end before an operator enters (data, control and stream order together).
     Components: `component_s` is the time that the resource alone would need (a cap below 1 is already in it),
-    `component_cap` the largest share it can use, in units of 1/CAP_ONE.
-    Tensors: live from the entry of `tensor_producer` (-1: from the start) to the exit of the last `consumer` (none:
-    to the end). Residents (weights, caches) are live always: `residents` holds (memory, label, bytes).
+    `component_cap` the largest share it can use, in units of 1/CAP_ONE. Tensors: live from the entry of
+    `tensor_producer` (-1: from the start) to the exit of the last `consumer` (none: to the end). Residents (weights,
+    caches) are live always: `residents` holds (memory, label, bytes).
     """
 
     labels: tuple[str, ...]
@@ -70,23 +70,24 @@ class Program:
 
     def label(self, op: int) -> str:
         """The label of an operator."""
-        return self.labels[self.op_label[op]]
+        return self.labels[int(self.op_label[op])]
 
     def successors(self) -> tuple[IntArray, IntArray]:
         """CSR (starts, operators) of the operators that wait for each operator."""
         return transpose(self.pred_start, self.pred, self.op_count)
 
     def work_s(self) -> FloatArray:
-        """Work of every resource in seconds at full rate, Σ T·c, shape (resources,): no run can be shorter."""
-        work = self.component_s * (self.component_cap / CAP_ONE)
-        return np.bincount(self.component_resource, weights=work, minlength=len(self.resource_names))
+        """Σ T·c of every resource: seconds at full rate, shape (resources,). No run can be shorter."""
+        work = np.zeros(len(self.resource_names), np.float64)
+        np.add.at(work, self.component_resource, self.component_s * (self.component_cap / CAP_ONE))
+        return work
 
 
 class ProgramBuilder:
-    """Collects operators, resources, tensors and memories; `build` checks them and freezes them into a `Program`.
+    """Collects operators, resources, tensors and memories; `build` checks and freezes them into a `Program`.
 
-    Operators of one stream run one after another, along one canonical topological order of all operators: the order
-    of insertion, wherever the dependencies allow it. An operator on several streams (a collective) holds its place in
+    Operators of one stream run one after another, along one canonical topological order of all operators: the order of
+    insertion, wherever the dependencies allow it. An operator on several streams (a collective) holds its place in
     each. As the order is global, streams cannot deadlock.
     """
 
@@ -165,7 +166,10 @@ class ProgramBuilder:
     def add_tensor(
         self, label: str, memory: int, size_bytes: int, producer: int = -1, consumers: Iterable[int] = ()
     ) -> int:
-        """Add a tensor that `producer` (-1: it is an input) writes to `memory` and `consumers` read."""
+        """Add a tensor that `producer` (-1: it is an input) writes to `memory` and `consumers` read.
+
+        The consumers wait for the producer. A producer may be its own consumer: the tensor is its scratch space.
+        """
         self._tensor_labels.append(label)
         self._tensor_memory.append(memory)
         self._tensor_bytes.append(index(size_bytes))
@@ -173,6 +177,10 @@ class ProgramBuilder:
         known = len(self._consumer)
         self._consumer.extend(consumers)
         self._consumer_count.append(len(self._consumer) - known)
+        if producer >= 0:
+            for consumer in self._consumer[known:]:
+                if consumer != producer:
+                    self.add_edge(producer, consumer)
         return len(self._tensor_labels) - 1
 
     def build(self) -> Program:
@@ -262,12 +270,12 @@ class ProgramBuilder:
     def _check_references(self) -> None:
         ops, resources, memories = len(self._op_label), len(self._resource_names), len(self._memory_names)
         for what, items, low, high in (
-            ("predecessor", self._edge_before, 0, ops),
-            ("successor", self._edge_after, 0, ops),
             ("resource", self._component_resource, 0, resources),
             ("memory", self._tensor_memory, 0, memories),
             ("producer", self._tensor_producer, -1, ops),
             ("consumer", self._consumer, 0, ops),
+            ("predecessor", self._edge_before, 0, ops),
+            ("successor", self._edge_after, 0, ops),
         ):
             if items and (min(items) < low or max(items) >= high):
                 wrong = next(item for item in items if not low <= item < high)

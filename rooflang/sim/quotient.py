@@ -7,9 +7,9 @@ A partition of operators, resources, tensors and memories is equitable when
 - tensors of a class share their bytes, their producer's class and the set of their consumers' classes;
 - memories of a class share capacity, resident bytes and the multiset of tensor classes that they hold.
 
-Then, by induction over the rounds, all members of a class have the same trajectory. It is enough to run one of each, with
-the cap of a component multiplied by how often it occurs on one resource; caps are integers, so times and peaks come out
-bit for bit. Hashing finds a partition quickly (`propose`), and nothing rests on it: `is_equitable` decides.
+Then, by induction over the rounds, all members of a class have the same trajectory. It is enough to run one of each,
+with the cap of a component multiplied by how often it occurs on one resource; caps are integers, so times and peaks
+come out bit for bit. Hashing finds a partition quickly (`propose`), and nothing rests on it: `is_equitable` decides.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from rooflang.sim.csr import (
     class_ids,
     distinct_pairs,
     first_of_runs,
-    group_by,
     items_of_rows,
     owners_of,
     pair_ids,
@@ -33,6 +32,8 @@ from rooflang.sim.csr import (
 )
 from rooflang.sim.engine import Timeline
 from rooflang.sim.program import Program
+
+_LARGEST_CAP_SUM = 2.0**62
 
 HashArray = npt.NDArray[np.uint64]
 
@@ -77,6 +78,8 @@ def quotient(program: Program, certificate: Certificate | None = None) -> Quotie
         certificate = propose(program)
     if not is_equitable(program, certificate):
         return None
+    if program.component_cap.sum(dtype=np.float64) >= _LARGEST_CAP_SUM:  # the merged caps could overflow
+        return None
     return Quotient(program=_merged(program, certificate), certificate=certificate)
 
 
@@ -91,8 +94,7 @@ def is_equitable(program: Program, certificate: Certificate) -> bool:
     demand = _static_ids(program)
     asked = pair_ids(resources[program.component_resource], demand)
     served = pair_ids(ops[component_op], demand)
-    produced_by = np.where(program.tensor_producer >= 0, ops[program.tensor_producer], -1) if len(ops) else -1
-    tensor_traits = pair_ids(program.tensor_bytes, np.broadcast_to(produced_by, program.tensor_bytes.shape))
+    tensor_traits = pair_ids(program.tensor_bytes, _class_or_input(ops, program.tensor_producer))
     memory_traits = pair_ids(program.memory_capacity_bytes, program.memory_resident_bytes)
     return (
         _values_agree(ops, class_ids(program.op_alpha_s))
@@ -102,7 +104,7 @@ def is_equitable(program: Program, certificate: Certificate) -> bool:
         and _values_agree(tensors, tensor_traits)
         and _sets_agree(tensors, owners_of(program.consumer_start), ops[program.consumer])
         and _values_agree(memories, memory_traits)
-        and _multisets_agree(memories, program.tensor_memory, tensors[np.arange(sizes[2])])
+        and _multisets_agree(memories, program.tensor_memory, tensors)
     )
 
 
@@ -140,6 +142,11 @@ def _static_ids(program: Program) -> IntArray:
     return pair_ids(pair_ids(seconds, program.component_cap), flags)
 
 
+def _class_or_input(op_class: IntArray, producer: IntArray) -> IntArray:
+    """The class of every producer; -1 (an input) stays -1."""
+    return np.append(op_class, -1)[producer]
+
+
 def _merged(program: Program, certificate: Certificate) -> Program:
     """The program of the representatives, in terms of classes."""
     ops = certificate.op_class
@@ -150,7 +157,6 @@ def _merged(program: Program, certificate: Certificate) -> Program:
     component, count, owner = _merged_components(program, certificate)
     resource = representatives(certificate.resource_class)
     memory, tensor, consumer_start, consumer = _merged_tensors(program, certificate)
-    producer = program.tensor_producer[tensor]
     number_of_memory = {int(member): number for number, member in enumerate(memory)}
     return Program(
         labels=program.labels,
@@ -167,7 +173,7 @@ def _merged(program: Program, certificate: Certificate) -> Program:
         tensor_labels=tuple(program.tensor_labels[member] for member in tensor.tolist()),
         tensor_memory=certificate.memory_class[program.tensor_memory[tensor]],
         tensor_bytes=program.tensor_bytes[tensor],
-        tensor_producer=np.where(producer >= 0, ops[producer], -1) if len(ops) else producer,
+        tensor_producer=_class_or_input(ops, program.tensor_producer[tensor]),
         consumer_start=consumer_start,
         consumer=consumer,
         memory_names=tuple(program.memory_names[member] for member in memory.tolist()),
@@ -209,7 +215,7 @@ def _merged_tensors(program: Program, certificate: Certificate) -> tuple[IntArra
 def propose(program: Program) -> Certificate:
     """A partition by 64-bit hashes: operators in topological order by what they wait for and use, resources by what
     they serve, in turn, until no class of resources splits. It may be wrong (a collision); it never decides."""
-    levels = _levels(program)
+    waves = _waves(program)
     demand = _mix(_static_ids(program).astype(np.uint64))
     alpha = _mix(class_ids(program.op_alpha_s).astype(np.uint64))
     component_op = owners_of(program.component_start)
@@ -218,7 +224,7 @@ def propose(program: Program) -> Certificate:
     while True:
         asked = _mix(demand + _mix(resource[program.component_resource]))
         own = _mix(alpha + _sum_of_sets(component_op, asked, program.op_count))
-        op = _hash_along(levels, program, own)
+        op = _hash_along(waves, own)
         resource = _mix(
             resource + _sums(program.component_resource, _mix(demand + _mix(op[component_op])), len(resource))
         )
@@ -226,10 +232,9 @@ def propose(program: Program) -> Certificate:
         if split == classes:
             break
         classes = split
-    producer = np.where(program.tensor_producer >= 0, op[program.tensor_producer], 0) if len(op) else np.uint64(0)
-    size = _mix(program.tensor_bytes.astype(np.uint64)) + producer
-    tensors = len(program.tensor_labels)
-    tensor = _mix(size + _sum_of_sets(owners_of(program.consumer_start), _mix(op[program.consumer]), tensors))
+    producer = np.append(op, np.uint64(0))[program.tensor_producer]  # -1, an input, takes the last entry
+    consumers = _sum_of_sets(owners_of(program.consumer_start), _mix(op[program.consumer]), len(producer))
+    tensor = _mix(_mix(program.tensor_bytes.astype(np.uint64)) + producer + consumers)
     limits = pair_ids(program.memory_capacity_bytes, program.memory_resident_bytes).astype(np.uint64)
     memory = _mix(_mix(limits) + _sums(program.tensor_memory, _mix(tensor), len(limits)))
     return Certificate(
@@ -240,38 +245,44 @@ def propose(program: Program) -> Certificate:
     )
 
 
-def _levels(program: Program) -> list[IntArray]:
-    """The operators in waves: each waits for earlier waves only."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Wave:
+    """Operators that wait for earlier waves only; `owner` (an index into `ops`) waits for `pred`, pair by pair."""
+
+    ops: IntArray
+    owner: IntArray
+    pred: IntArray
+
+
+def _waves(program: Program) -> list[_Wave]:
     starts, successors = program.successors()
     waiting = np.diff(program.pred_start)
-    wave = np.flatnonzero(waiting == 0)
-    levels = []
-    while len(wave):
-        levels.append(wave)
-        released = np.sort(successors[items_of_rows(starts, wave)])
+    ops = np.flatnonzero(waiting == 0)
+    waves = []
+    while len(ops):
+        owner = np.repeat(np.arange(len(ops), dtype=np.int64), np.diff(program.pred_start)[ops])
+        waves.append(_Wave(ops=ops, owner=owner, pred=program.pred[items_of_rows(program.pred_start, ops)]))
+        released = np.sort(successors[items_of_rows(starts, ops)])
         kept = np.flatnonzero(first_of_runs(released))
         followers = released[kept]
         waiting[followers] -= np.diff(np.append(kept, len(released)))
-        wave = followers[waiting[followers] == 0]
-    return levels
+        ops = followers[waiting[followers] == 0]
+    return waves
 
 
-def _hash_along(levels: list[IntArray], program: Program, own: HashArray) -> HashArray:
+def _hash_along(waves: list[_Wave], own: HashArray) -> HashArray:
     """Hash every operator with its own traits and the set of hashes of what it waits for."""
-    op = np.zeros(program.op_count, np.uint64)
-    for wave in levels:
-        rows = items_of_rows(program.pred_start, wave)
-        owner = np.repeat(np.arange(len(wave), dtype=np.int64), np.diff(program.pred_start)[wave])
-        op[wave] = _mix(own[wave] + _sum_of_sets(owner, _mix(op[program.pred[rows]]), len(wave)))
+    op = np.zeros(len(own), np.uint64)
+    for wave in waves:
+        op[wave.ops] = _mix(own[wave.ops] + _sum_of_sets(wave.owner, _mix(op[wave.pred]), len(wave.ops)))
     return op
 
 
 def _sums(owner: IntArray, hashes: HashArray, rows: int) -> HashArray:
     """The sum of each owner's hashes modulo 2^64, which does not depend on their order."""
-    starts, grouped = group_by(owner, hashes, rows)
-    running = np.zeros(len(grouped) + 1, np.uint64)
-    np.cumsum(grouped, out=running[1:])
-    return running[starts[1:]] - running[starts[:-1]]
+    sums = np.zeros(rows, np.uint64)
+    np.add.at(sums, owner, hashes)
+    return sums
 
 
 def _sum_of_sets(owner: IntArray, hashes: HashArray, rows: int) -> HashArray:

@@ -1,11 +1,11 @@
 """Ranks that a symmetric cluster cannot tell apart, found on the graph of ranks, groups and links before any operator.
 
-A program built with one operator per class of ranks (or of communication groups) and one resource per class of links has
-exactly the timeline of the program with all ranks: operators of a class wait for the same set of classes and use the same
-set of link classes, and the links of a class serve the same number of users of each class. What the partition needs is
-that a class looks alike to every other class, which colour refinement reaches by splitting until nothing changes: a slow
-GPU, an uneven group or an odd link splits exactly the classes that can notice it. The cost does not depend on the number
-of layers.
+A program built with one operator per class of ranks (or of communication groups) and one resource per class of links
+has exactly the timeline of the program with all ranks: operators of a class wait for the same set of classes and use
+the same set of link classes, and the links of a class serve the same number of users of each class. What the partition
+needs is that a class looks alike to every other class, which colour refinement reaches by splitting until nothing
+changes: a slow GPU, an uneven group or an odd link splits exactly the classes that can notice it. The cost does not
+depend on the number of layers.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ class RankClasses:
     link_of: Mapping[str, Sequence[int]]
 
     def rank_shares(self, role: str) -> tuple[tuple[tuple[int, int], ...], ...]:
-        """For each rank class: (link class, number of its ranks on one link of that class) in `role`; at most one."""
+        """For each rank class: (link class, its ranks on one link of that class) in `role`; at most one."""
         users = [[number] for number in self.ranks.class_of]
         return self._shares(role, users, len(self.ranks))
 
     def group_shares(self, kind: str, role: str) -> tuple[tuple[tuple[int, int], ...], ...]:
-        """For each group class: (link class, number of members of its groups on one link of that class) in `role`."""
+        """For each group class: (link class, members of its groups on one link of that class) in `role`."""
         users: list[list[int]] = [[] for _ in self.ranks.class_of]
         for number, group in zip(self.kinds[kind].class_of, self.groups[kind]):
             for rank in group:
@@ -77,7 +77,8 @@ class RankClasses:
         return self._shares(role, users, len(self.kinds[kind]))
 
     def group_members(self, kind: str) -> tuple[tuple[int, ...], ...]:
-        """For each group class: the rank classes of its members, without repetitions, in order of position."""
+        """For each group class: the rank classes of its members, without repetitions, in order of
+        position."""
         groups, rank_class = self.groups[kind], self.ranks.class_of
         return tuple(
             tuple(dict.fromkeys(rank_class[rank] for rank in groups[group]))
@@ -114,11 +115,12 @@ def rank_classes(
 ) -> RankClasses:
     """Partition the ranks, the groups and the links.
 
-    `colours[rank]` is all that tells ranks apart by themselves (stage, device, clock); `groups[kind]` lists the groups of
-    a kind by their ranks, and for the kinds in `ordered` the position counts (sender, receiver); `links[role][rank]` is
-    the link that a rank uses in a role (egress, the node's shared NIC), -1 for none; `link_colours[link]`, if given, tells
-    links apart (bandwidth). Raises `GraphError` if a rank or link does not exist, or if a rank is in two groups of one
-    class: the rank would run their operators one after the other, so that they are not alike; name two kinds instead.
+    `colours[rank]` is all that tells ranks apart by themselves (stage, device, clock); `groups[kind]` lists the groups
+    of a kind by their ranks, and for the kinds in `ordered` the position counts (sender, receiver);
+    `links[role][rank]` is the link that a rank uses in a role (egress, the node's shared NIC), -1 for none;
+    `link_colours[link]`, if given, tells links apart (bandwidth). Raises `GraphError` if a rank or link does not
+    exist, or if a rank is in two groups of one class: the rank would run their operators one after the other, so that
+    they are not alike; name two kinds instead.
     """
     _check(len(colours), groups, links)
     used = max((link for of_rank in links.values() for link in of_rank), default=-1) + 1
@@ -145,7 +147,7 @@ def _size(classes: RankClasses) -> int:
 
 
 def _refine(classes: RankClasses, ordered: frozenset[str]) -> RankClasses:
-    """One round: every link and group by its ranks, then every rank by its groups and links. Only ever splits."""
+    """One round: links and groups by their ranks, then ranks by their groups and links. It only splits."""
     rank_class = classes.ranks.class_of
     users: list[list[tuple[str, int]]] = [[] for _ in classes.links.class_of]
     for role, link_of in classes.link_of.items():
@@ -162,10 +164,8 @@ def _refine(classes: RankClasses, ordered: frozenset[str]) -> RankClasses:
         for number, group in zip(kinds[kind].class_of, groups):
             for position, rank in enumerate(group):
                 member_of[rank].append((kind, position if kind in ordered else 0, number))
-    used = [
-        tuple(links.class_of[link_of[rank]] if link_of[rank] >= 0 else -1 for link_of in classes.link_of.values())
-        for rank in range(len(rank_class))
-    ]
+    link_class = [*links.class_of, -1]  # link -1 is no link
+    used = [tuple(link_class[link_of[rank]] for link_of in classes.link_of.values()) for rank in range(len(rank_class))]
     ranks = Partition.of((old, tuple(sorted(member_of[rank])), used[rank]) for rank, old in enumerate(rank_class))
     return RankClasses(ranks=ranks, links=links, kinds=kinds, groups=classes.groups, link_of=classes.link_of)
 
@@ -192,6 +192,6 @@ def _check_disjoint(classes: RankClasses) -> None:
                         f"rank {rank} is in two groups that nothing tells apart",
                         where=kind,
                         expected="disjoint groups",
-                        hint="give these groups two kinds, so that their order on the rank's stream is part of the graph",
+                        hint="name two kinds, so that their order on the rank's stream is part of the graph",
                     )
                 seen.add((number, rank))

@@ -1,8 +1,8 @@
 """A timeline as Chrome trace-event JSON, which Perfetto and chrome://tracing show.
 
-Format: Trace Event Format (Google), `ph: "M"` events that name processes and threads and one `ph: "X"` event per slice,
-`ts` and `dur` in microseconds. Starts and ends are rounded to whole nanoseconds before the duration is taken: slices that
-touch in the timeline touch in the file, and never overlap by a rounding.
+Format: Trace Event Format (Google), `ph: "M"` events that name processes and threads and one `ph: "X"` event per
+slice, `ts` and `dur` in microseconds. Starts and ends are rounded to whole nanoseconds before the duration is taken:
+slices that touch in the timeline touch in the file, and never overlap by a rounding.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rooflang.sim.program import Program
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """One operator shown on one track: a `process` (a device, or `gpu 0 (×128)`) and a `thread` (a stream) in it."""
+    """One operator on one track: a `process` (a device, or `gpu 0 (×128)`) and a `thread` (a stream) in it."""
 
     op: int
     process: str
@@ -29,8 +29,11 @@ class Slice:
 
 
 def write_trace(path: Path, program: Program, timeline: Timeline, slices: Iterable[Slice]) -> None:
-    """Write the trace of `slices` to `path`; compressed if its name ends in `.gz`. A collective may be listed on the
-    tracks of all its participants. Slices that do run at the same time on one track go to further tracks of its name."""
+    """Write the trace of `slices` to `path`, compressed if its name ends in `.gz`.
+
+    A collective may be listed on the tracks of all its participants. Slices that really run at the same time on one
+    track go to further tracks of its name.
+    """
     if path.suffix == ".gz":
         with gzip.open(path, "wt", encoding="utf-8") as file:
             _write(file, program, timeline, slices)
@@ -60,7 +63,8 @@ def trace_events(program: Program, timeline: Timeline, slices: Iterable[Slice]) 
         begin, end = start_ns[entry.op], end_ns[entry.op]
         head = json.dumps({"ph": "X", "name": program.label(entry.op), "pid": pid, "tid": tid})[:-1]
         # Written by hand, as three decimals hold whole nanoseconds exactly and a float does not.
-        yield f'{head}, "ts": {_micros(begin)}, "dur": {_micros(end - begin)}, "args": {json.dumps(dict(entry.args))}}}'
+        times = f'"ts": {_micros(begin)}, "dur": {_micros(end - begin)}'
+        yield f'{head}, {times}, "args": {json.dumps(dict(entry.args))}}}'
 
 
 def _lanes(entries: list[Slice], start_ns: list[int], end_ns: list[int]) -> list[list[Slice]]:
