@@ -1,7 +1,8 @@
 """The cost of an operator in a mode, of a transfer, of a leaf at rest: one roofline for extractors and simulator alike.
 
-Equations of the RoofLang paper (arXiv 2609.12551): compute T_c = Σ_q F_q / P_q, local memory T_m = Σ bytes·fraction/β over reads and writes
-(HBM is half duplex, they add), network T_n = α + max over levels, uncontended T = max(T_c, T_m, T_n).
+Equations of the RoofLang paper (arXiv 2609.12551): compute T_c = Σ_q F_q / P_q, local memory T_m = Σ bytes·fraction/β
+over reads and writes (HBM is half duplex, they add), network T_n = α + max over levels, uncontended T = max(T_c, T_m,
+T_n).
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ IMPOSSIBLE = Cost(compute_s=np.inf, memory_s=np.inf, live_bytes=np.inf)
 
 @dataclass(frozen=True, kw_only=True)
 class CostModel:
-    """Costs on one rank of `mesh`. `sizes` are the unsplit extents; those of `batch` may be an array of batch sizes, and every
-    cost is then an array over them."""
+    """Costs on one rank of `mesh`. `sizes` are the unsplit extents; those of `batch` may be an array of batch sizes,
+    and every cost is then an array over them."""
 
     cluster: Cluster
     mesh: Mesh
@@ -186,8 +187,8 @@ class CostModel:
         return all_to_all(self.cluster, group, sent), alpha, remote
 
     def _copies(self, op: Op, rows: Tensor, spec: Spec, ranks: int) -> float:
-        """Copies of a token that travel, over the k routed rows. Per rank: a rank that hosts a share p of the experts is hit
-        with probability 1 − (1 − p)^k by k independent choices, and gets one copy then."""
+        """Copies of a token that travel, over the k routed rows. Per rank: a rank that hosts a share p of the experts
+        is hit with probability 1 − (1 − p)^k by k independent choices, and gets one copy then."""
         expert = str(op.attr("expert", "expert"))
         if self.assumptions.dispatch_copies == "expert":
             return 1.0
@@ -197,6 +198,7 @@ class CostModel:
 
 
 def peaks_needed(graph: Graph) -> set[str]:
-    """Names of the peak rates that the graph's operators compute at, so that a device can be checked before any work."""
+    """Names of the peak rates that the graph's operators compute at, so that a device can be checked before any
+    work."""
     sizes = dict.fromkeys(graph.sizes, 1)
     return {peak for op in graph.ops for peak in op_kind(op.kind).flops(op, sizes, sizes)}

@@ -1,15 +1,18 @@
 """What collectives cost on a hierarchical fabric, by level.
 
-Notation: a group of W ranks spans fabric levels with sizes w_1 (innermost) … w_L, W = Π w_l; each rank drives β_l bytes/s on
-level l. `bytes` is the logical tensor T over the whole group, except for an all-to-all, where it is what one rank holds.
+Notation: a group of W ranks spans fabric levels with sizes w_1 (innermost) … w_L, W = Π w_l; each rank drives β_l
+bytes/s on level l. `bytes` is the logical tensor T over the whole group, except for an all-to-all, where it is what
+one rank holds.
 
-Hierarchical (physical): each level carries what has to cross it, levels overlap, the slowest counts. A ring or an in-switch gather
-moves T·(w_1−1)/w_1 inside a domain; across domains every rank brings only its share, T/w_1·(w_2−1)/w_2, and so on (the rail-aligned
-algorithm of NCCL). An all-reduce is a reduce-scatter and an all-gather.
+Hierarchical (physical): each level carries what has to cross it, levels overlap, the slowest counts. A ring or an
+in-switch gather moves T·(w_1−1)/w_1 inside a domain; across domains every rank brings only its share,
+T/w_1·(w_2−1)/w_2, and so on (the rail-aligned algorithm of NCCL). An all-reduce is a reduce-scatter and an
+all-gather.
 
-Bottleneck (paper): volume V over one effective bandwidth. V = (W−1)/W·T, twice for an all-reduce, T for a broadcast; inside one domain
-the bandwidth is a rank's NVLink rate, across domains the number of participants in a domain times their NIC rate, at most the NVLink rate
-(the RoofLang paper, section on collectives, and its authors' released presets).
+Bottleneck (paper): volume V over one effective bandwidth. V = (W−1)/W·T, twice for an all-reduce, T for a broadcast;
+inside one domain the bandwidth is a rank's NVLink rate, across domains the number of participants in a domain times
+their NIC rate, at most the NVLink rate (the RoofLang paper, section on collectives, and its authors' released
+presets).
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ from rooflang.ir.tensor import Num
 class Cost:
     """Uncontended costs on one rank; every field is a number, or an array with one entry per batch size.
 
-    Seconds: compute Σ FLOPs/peak, memory Σ bytes/bandwidth, network without α, and α itself. An impossible layout (sizes
-    that do not divide) costs infinity. `levels_s` splits the network time by fabric level; the slowest level counts.
-    `live_bytes` is what the operator's operands and output occupy while it runs (without resident leaves).
+    Seconds: compute Σ FLOPs/peak, memory Σ bytes/bandwidth, network without α, and α itself. An impossible layout
+    (sizes that do not divide) costs infinity. `levels_s` splits the network time by fabric level; the slowest level
+    counts. `live_bytes` is what the operator's operands and output occupy while it runs (without resident leaves).
     """
 
     compute_s: Num = 0.0
@@ -40,7 +40,8 @@ class Cost:
 
     @property
     def exposed_s(self) -> Num:
-        """N: network time that the operator's own local time does not hide. An impossible layout has infinite C and no N."""
+        """N: network time that the operator's own local time does not hide. An impossible layout has infinite C and
+        no N."""
         local = self.local_s
         return np.maximum(0.0, self.network_s + self.alpha_s - np.where(np.isinf(local), np.inf, local))
 

@@ -1,8 +1,8 @@
 """The certificate of a plan: the script of primitives that leads from the initial graph to it, and its replay.
 
-The script is JSON data. Steps are addressed by (block kind, the blocks of that kind, operator or tensor), in topological order; replaying
-them on the initial graph rebuilds the plan from the operators' signatures alone. Nothing in the script is trusted: a step that no
-signature supports is refused, and the rebuilt plan has to connect.
+The script is JSON data. Steps are addressed by (block kind, the blocks of that kind, operator or tensor), in
+topological order; replaying them on the initial graph rebuilds the plan from the operators' signatures alone. Nothing
+in the script is trusted: a step that no signature supports is refused, and the rebuilt plan has to connect.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ def _replay_mode(kind: BlockKind, name: str, steps: Sequence[Json], axes: int) -
 
 
 def _applied(op: Op, step: Json, before: Choice | None, where: str) -> Choice:
-    """The choice along one axis after a step: dup and dedup run the operator whole, split takes a row of its signature, fuse turns
-    a token cut into the routed one."""
+    """The choice along one axis after a step: dup and dedup run the operator whole, split takes a row of its
+    signature, fuse turns a token cut into the routed one."""
     primitive, dim = step["primitive"], step["dim"]
     if primitive == "dup_kernel":
         return REPLICATED
@@ -153,7 +153,8 @@ def _applied(op: Op, step: Json, before: Choice | None, where: str) -> Choice:
 
 
 def _fused_op(kind: BlockKind, name: str, steps: Sequence[Json], where: str) -> tuple[Op, tuple[str, ...]]:
-    """The kernel that makes tensor `name`: an operator of the block, or one fused from several by the script's fuse steps."""
+    """The kernel that makes tensor `name`: an operator of the block, or one fused from several by the script's fuse
+    steps."""
     by_output = {op.output.name: op for op in kind.ops}
     if name not in by_output:
         raise PlacementError(f"no operator makes {name!r}", where=where)

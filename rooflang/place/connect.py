@@ -1,4 +1,5 @@
-"""Paths between specs, for layouts that were chosen by hand or by the grid: one collective an axis, cheapest order first."""
+"""Paths between specs, for layouts that were chosen by hand or by the grid: one collective an axis, cheapest order
+first."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _ORDER = ("slice", "reduce_scatter", "all_to_all", "all_reduce", "all_gather", "
 
 
 def path(tensor: str, before: Spec, after: Spec) -> tuple[Transfer, ...]:
-    """Transfers from one spec to another; axes that change alike move together. Raises `PlacementError` if there is none."""
+    """Transfers from one spec to another; axes that change alike move together. Raises `PlacementError` if there is
+    none."""
     steps: dict[tuple[str, str, str], list[int]] = {}
     for axis, (old, new) in enumerate(zip(before, after, strict=True)):
         if old != new:
@@ -36,8 +38,8 @@ def path(tensor: str, before: Spec, after: Spec) -> tuple[Transfer, ...]:
 def connect(kind: BlockKind, modes: Mapping[str, Mode], boundary: Mapping[str, Spec]) -> BlockPlan:
     """Complete the modes of a block with the paths between them.
 
-    `boundary` gives the spec of each port by the representative's tensor name. A leaf at rest lies as its reader wants it; a cache may not
-    move, so an operator that reads a cache which another one wrote must want it as it is.
+    `boundary` gives the spec of each port by the representative's tensor name. A leaf at rest lies as its reader
+    wants it; a cache may not move, so an operator that reads a cache which another one wrote must want it as it is.
     """
     made: dict[str, Spec] = {t.name: boundary[t.name] for t in kind.inputs}
     made.update({name: mode.out for name, mode in modes.items()})

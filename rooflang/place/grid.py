@@ -1,8 +1,9 @@
 """The grid heuristic of the RoofLang paper (arXiv 2609.12551, section on the sweep): DP × CP = EP, times PP.
 
-Every operator of a stage is cut by requests over the `dp` axis. Over the `cp` axis a prefill is cut by positions, with the caches gathered for
-attention; a decode step runs what precedes attention on every rank, cuts attention by context and everything after it by requests.
-Experts are cut over both axes, with dispatch and combine routed. Layers are spread over the stages as evenly as they go.
+Every operator of a stage is cut by requests over the `dp` axis. Over the `cp` axis a prefill is cut by positions,
+with the caches gathered for attention; a decode step runs what precedes attention on every rank, cuts attention by
+context and everything after it by requests. Experts are cut over both axes, with dispatch and combine routed. Layers
+are spread over the stages as evenly as they go.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def balanced(layers: int, stages: int) -> tuple[int, ...]:
 
 
 def partition(blocks: Blocks, layers_per_stage: Sequence[int]) -> tuple[tuple[str, ...], ...]:
-    """Block labels by stage. The blocks before the first repeated layer join stage 0, those after the last join the last stage."""
+    """Block labels by stage. The blocks before the first repeated layer join stage 0, those after the last join the
+    last stage."""
     layers = layer_labels(blocks)
     if sum(layers_per_stage) != len(layers) or min(layers_per_stage) < 1:
         raise ValueRangeError(
@@ -60,8 +62,8 @@ def layer_labels(blocks: Blocks) -> tuple[str, ...]:
 def grid_plan(
     graph: Graph, cluster: Cluster, *, dp: int, cp: int, pp: int, partition_layers: Sequence[int] | None = None
 ) -> Plan:
-    """The grid's plan. Raises `PlacementError` / `ValueRangeError` where DP × CP × PP is not the number of GPUs, or where the
-    requests do not divide (the paper's grid skips such points)."""
+    """The grid's plan. Raises `PlacementError` / `ValueRangeError` where DP × CP × PP is not the number of GPUs, or
+    where the requests do not divide (the paper's grid skips such points)."""
     if dp * cp * pp != cluster.gpus:
         raise ValueRangeError(
             f"DP {dp} × CP {cp} × PP {pp} = {dp * cp * pp} GPUs",
@@ -128,7 +130,8 @@ def _choice(op: Op, axis: str, decode: bool, early: bool) -> Choice:
 
 
 def _by_context(cut: Cut, op: Op) -> bool:
-    """Is it the cut along the positions of the cache: a fold of partial results, or the owner of a position writing it?"""
+    """Is it the cut along the positions of the cache: a fold of partial results, or the owner of a position writing
+    it?"""
     return cut.kind is CutKind.FOLD or (
         cut.kind is CutKind.PAR and op.kind == "kv_append" and cut.dim == op.output.dims[1]
     )

@@ -20,8 +20,9 @@ Value = tuple[str, Spec, int]
 class LiftedOp:
     """One operator as all ranks of a stage run it: a kernel, a collective, or a send to the next stage.
 
-    Exactly one of `mode`, `transfer` is set, or neither for a send. `tensor` is what it writes, by the representative's record;
-    `reads` and `write` are values by their actual names. `aliases` is the value whose memory `write` shares.
+    Exactly one of `mode`, `transfer` is set, or neither for a send. `tensor` is what it writes, by the
+    representative's record; `reads` and `write` are values by their actual names. `aliases` is the value whose memory
+    `write` shares.
     """
 
     name: str

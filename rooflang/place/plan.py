@@ -1,4 +1,5 @@
-"""`Plan`: how every operator of a graph lies over a mesh, stage by stage. The one record that search hands to simulation."""
+"""`Plan`: how every operator of a graph lies over a mesh, stage by stage. The one record that search hands to
+simulation."""
 
 from __future__ import annotations
 
@@ -14,10 +15,11 @@ from rooflang.ir.layout import Mode, Transfer
 class BlockPlan:
     """How one block kind lies over the mesh; names are those of the kind's representative block.
 
-    `modes[name]` is the mode of the kernel whose output is tensor `name`; operators fused into another kernel have none.
-    `paths[(name, i)]` are the transfers, in order, between what the producer of operand i makes and what that kernel reads; the
-    key is absent where the two specs are equal. `exits[name]` leads from what makes an output port to the spec of its port group. `tiers[leaf]` is the memory of a leaf that is not in HBM.
-    `aliases[name]` is the operand of an identity that was removed: who reads `name` reads that tensor.
+    `modes[name]` is the mode of the kernel whose output is tensor `name`; operators fused into another kernel have
+    none. `paths[(name, i)]` are the transfers, in order, between what the producer of operand i makes and what that
+    kernel reads; the key is absent where the two specs are equal. `exits[name]` leads from what makes an output port
+    to the spec of its port group. `tiers[leaf]` is the memory of a leaf that is not in HBM. `aliases[name]` is the
+    operand of an identity that was removed: who reads `name` reads that tensor.
     """
 
     modes: Mapping[str, Mode]
@@ -37,8 +39,8 @@ class BlockPlan:
 class Plan:
     """A placed architecture: mesh of one pipeline stage, blocks per stage, one `BlockPlan` per block kind.
 
-    `stages[s]` are the labels of the blocks that stage s runs. `boundary[group]` is the spec of each port group. Stage s
-    occupies the GPUs [s·n, (s+1)·n) with n = GPUs of the mesh.
+    `stages[s]` are the labels of the blocks that stage s runs. `boundary[group]` is the spec of each port group.
+    Stage s occupies the GPUs [s·n, (s+1)·n) with n = GPUs of the mesh.
     """
 
     mesh: Mesh

@@ -1,7 +1,8 @@
 """From a placed graph to the engine's arrays, on the build-time symmetry quotient: one representative rank a class.
 
-All ranks of a stage run the same operators on shards of the same size, so partition refinement of the ranks (by stage, communication
-groups and links) leaves one class a stage on a cluster of equal devices. It is computed here, not assumed.
+All ranks of a stage run the same operators on shards of the same size, so partition refinement of the ranks (by
+stage, communication groups and links) leaves one class a stage on a cluster of equal devices. It is computed here,
+not assumed.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ class Built:
 
 
 def build(placed: PlacedGraph, cost: CostModel) -> Built:
-    """The program of one step. `cost` must be a model for one batch size. Raises `PlacementError` for sizes that do not divide."""
+    """The program of one step. `cost` must be a model for one batch size. Raises `PlacementError` for sizes that do
+    not divide."""
     classes = _certified_classes(placed, cost)
     builder = _Builder(placed, cost)
     for lifted in placed.ops:
@@ -75,7 +77,8 @@ class _Builder:
         self._memory = [self._stage_memory(stage) for stage in range(len(placed.plan.stages))]
 
     def _stage_memory(self, stage: int) -> int:
-        """HBM of a rank of the stage, with its residents. In a pipeline every stage holds the KV of all waves in flight."""
+        """HBM of a rank of the stage, with its residents. In a pipeline every stage holds the KV of all waves in
+        flight."""
         waves = len(self.placed.plan.stages)
         resident = [
             (r.name, round(self.cost.bytes(r.tensor, r.spec) * (waves if r.tensor.role in _PER_WAVE else 1)))

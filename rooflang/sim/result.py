@@ -11,8 +11,8 @@ Overlap = Literal["perfect", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageResult:
-    """One pipeline stage, per GPU. E is from its first start to its last end, C its local time (compute or memory), N the network time
-    that an operator's own local time does not hide."""
+    """One pipeline stage, per GPU. E is from its first start to its last end, C its local time (compute or memory), N
+    the network time that an operator's own local time does not hide."""
 
     elapsed_s: float
     local_s: float
@@ -22,7 +22,8 @@ class StageResult:
     peak_bytes: int
 
     def span_s(self, overlap: Overlap) -> float:
-        """E without overlap; E − min(C, N) when compute and communication overlap perfectly: the shorter one disappears."""
+        """E without overlap; E − min(C, N) when compute and communication overlap perfectly: the shorter one
+        disappears."""
         return self.elapsed_s - (min(self.local_s, self.exposed_s) if overlap == "perfect" else 0.0)
 
 
@@ -30,8 +31,8 @@ class StageResult:
 class SimResult:
     """One simulated point.
 
-    `step_s` is the time of the slowest stage; a step of a request passes all stages, so interactivity is tokens / (step_s · stages).
-    `groups_s` says, for the slowest stage, how many seconds the operators of each group took.
+    `step_s` is the time of the slowest stage; a step of a request passes all stages, so interactivity is tokens /
+    (step_s · stages). `groups_s` says, for the slowest stage, how many seconds the operators of each group took.
     """
 
     overlap: Overlap

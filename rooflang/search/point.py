@@ -1,0 +1,112 @@
+"""Points and results, and their JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rooflang.sim.result import SimResult
+
+RESULT_SCHEMA = "rooflang.result/1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One simulated configuration. `bound_s` is a true lower bound on the step time within `bound_scope`, or None
+    where none was computed; `gap` = step_s / bound_s − 1."""
+
+    batch: int
+    pp: int
+    pp_partition: tuple[int, ...]
+    mesh: tuple[int, ...]
+    sim: SimResult
+    plan: str
+    certificate: Mapping[str, Any]
+    origin: str
+    bound_s: float | None = None
+    bound_scope: str = ""
+
+    @property
+    def gap(self) -> float | None:
+        return None if not self.bound_s else self.sim.step_s / self.bound_s - 1.0
+
+    def to_json(self) -> dict[str, Any]:
+        """The point as in the result schema `rooflang.result/1`."""
+        sim = self.sim
+        return {
+            "batch": self.batch,
+            "tok_s_gpu": sim.tok_s_gpu,
+            "tok_s_user": sim.tok_s_user,
+            "step_s": sim.step_s,
+            "bound_s": self.bound_s,
+            "bound_scope": self.bound_scope,
+            "gap": self.gap,
+            "peak_bytes": sim.peak_bytes,
+            "capacity_bytes": sim.capacity_bytes,
+            "largest_tensors": [{"name": name, "bytes": size} for name, size in sim.largest],
+            "bottleneck": sim.bottleneck,
+            "groups_s": dict(sim.groups_s),
+            "overlap": sim.overlap,
+            "pp": self.pp,
+            "pp_partition": list(self.pp_partition),
+            "mesh": list(self.mesh),
+            "plan": self.plan,
+            "origin": self.origin,
+            "certificate": dict(self.certificate),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluated:
+    """How much work a search did. Counts do not depend on the machine."""
+
+    configurations: int = 0
+    screened_out: int = 0
+    extracted: int = 0
+    simulated: int = 0
+    out_of_memory: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What `optimize` returns: the Pareto frontier of (tok/s/user, tok/s/GPU), highest interactivity first."""
+
+    inputs: Mapping[str, Any]
+    frontier: tuple[Point, ...]
+    points: tuple[Point, ...]
+    evaluated: Evaluated
+    stopped_by: str
+    seconds: float
+    notes: tuple[str, ...] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as JSON-ready data, schema `rooflang.result/1`."""
+        return {
+            "schema": RESULT_SCHEMA,
+            "inputs": dict(self.inputs),
+            "frontier": [p.to_json() for p in self.frontier],
+            "evaluated": {
+                "configurations": self.evaluated.configurations,
+                "screened_out": self.evaluated.screened_out,
+                "extracted": self.evaluated.extracted,
+                "simulated": self.evaluated.simulated,
+                "out_of_memory": self.evaluated.out_of_memory,
+            },
+            "stopped_by": self.stopped_by,
+            "seconds": self.seconds,
+            "notes": list(self.notes),
+        }
+
+
+def pareto(points: list[Point]) -> tuple[Point, ...]:
+    """Points that no other beats in both tok/s/user and tok/s/GPU, highest tok/s/user first; of equal points the
+    first stays."""
+    order = sorted(points, key=lambda p: (-p.sim.tok_s_user, -p.sim.tok_s_gpu))
+    out: list[Point] = []
+    best = 0.0
+    for point in order:
+        if point.sim.tok_s_gpu > best:
+            out.append(point)
+            best = point.sim.tok_s_gpu
+    return tuple(out)

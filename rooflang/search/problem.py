@@ -1,0 +1,100 @@
+"""What is to be laid out where: a graph, a cluster, a stage, the sizes of batch to try."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from rooflang.assumptions import Assumptions, profile
+from rooflang.cost.model import CostModel, peaks_needed
+from rooflang.errors import HardwareError, ValueRangeError
+from rooflang.hw import Cluster, Mesh
+from rooflang.ir.blocks import Blocks, split_blocks
+from rooflang.ir.graph import Graph
+from rooflang.ir.tensor import Num
+from rooflang.models import Model, Workload, load
+
+BATCH = "batch"
+
+#: Largest batch that is tried when the user names none: far above what any cluster here can hold.
+LARGEST_BATCH = 2**24
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One optimisation or simulation task. `graph` is built for one request; `at(batch)` gives it another batch
+    size."""
+
+    name: str
+    graph: Graph
+    cluster: Cluster
+    assumptions: Assumptions
+    tokens: int
+    stage: str
+    context: int
+
+    @classmethod
+    def of(
+        cls,
+        model: str | Path | Model | Graph,
+        *,
+        hardware: str | Path | Cluster,
+        gpus: int = 0,
+        stage: str = "decode",
+        context: int = 0,
+        assumptions: str | Assumptions = "physical",
+    ) -> Problem:
+        """From a model's name, a `config.json`, a `.rl` graph file, or records. Raises a typed error for what does
+        not fit together."""
+        taken = assumptions if isinstance(assumptions, Assumptions) else profile(assumptions)
+        cluster = hardware if isinstance(hardware, Cluster) else Cluster.of(hardware, gpus)
+        if isinstance(model, (str, Path)) and str(model).endswith(".rl"):
+            from rooflang.ir.text import read
+
+            model = read(Path(model))
+        if isinstance(model, Graph):
+            graph, name, tokens = model, model.name, 1
+        else:
+            known = model if isinstance(model, Model) else load(model)
+            workload = Workload(stage=stage, context=context, batch=1)
+            graph, name, tokens = known.build(workload, taken), known.name, workload.tokens
+        _check_peaks(graph, cluster)
+        return cls(
+            name=name,
+            graph=graph,
+            cluster=cluster,
+            assumptions=taken,
+            tokens=tokens,
+            stage=stage,
+            context=context,
+        )
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        return split_blocks(self.graph)
+
+    @property
+    def has_batch(self) -> bool:
+        """Whether the graph has a batch dim that can be resized."""
+        return BATCH in self.graph.sizes
+
+    def blocks_at(self, batch: int) -> Blocks:
+        """The blocks of the graph at that batch size."""
+        if batch < 1:
+            raise ValueRangeError(f"batch {batch}", where="--batch", expected="at least 1")
+        return split_blocks(self.graph.resized(batch=batch)) if self.has_batch else self.blocks
+
+    def cost(self, mesh: Mesh, batch: Num) -> CostModel:
+        """Costs on one rank of the mesh; `batch` may be an array of batch sizes."""
+        return CostModel.of(self.graph, self.cluster, mesh, self.assumptions, batch=batch)
+
+
+def _check_peaks(graph: Graph, cluster: Cluster) -> None:
+    missing = sorted(peaks_needed(graph) - set(cluster.device.peaks))
+    if missing:
+        raise HardwareError(
+            f"{cluster.device.name} has no peak rate for {', '.join(missing)}, which {graph.name} computes in",
+            where="--hardware",
+            expected="a device with peaks for " + ", ".join(sorted(peaks_needed(graph))),
+        )

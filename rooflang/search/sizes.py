@@ -1,0 +1,58 @@
+"""Which batch sizes, pipeline degrees and grid configurations a search looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rooflang.errors import PlacementError, ValueRangeError
+from rooflang.hw import mesh_factorisations
+from rooflang.place.grid import layer_labels
+from rooflang.search.problem import LARGEST_BATCH, Problem
+
+
+def batch_sizes(problem: Problem, asked: Sequence[int] | None) -> tuple[int, ...]:
+    """The batch sizes asked for, or 1, 2, 4, … (the search stops at the first that does not fit). A graph without a
+    batch dim has one."""
+    if not problem.has_batch:
+        return (1,)
+    if asked:
+        for batch in asked:
+            if batch < 1:
+                raise ValueRangeError(f"batch {batch}", where="--batch", expected="at least 1")
+        return tuple(sorted(set(asked)))
+    return tuple(2**k for k in range(LARGEST_BATCH.bit_length()))
+
+
+def pipeline_degrees(problem: Problem, asked: int | None) -> tuple[int, ...]:
+    """The degree asked for, or every one that divides the GPUs, has a layer for each stage and whose stages lie well
+    on the domains."""
+    layers, gpus = len(layer_labels(problem.blocks)), problem.cluster.gpus
+    if asked is not None:
+        if asked < 1 or gpus % asked or asked > layers:
+            raise ValueRangeError(
+                f"{asked} pipeline stages on {gpus} GPUs for {layers} layers",
+                where="--pp",
+                expected=f"a divisor of {gpus}, at most {layers}",
+            )
+        return (asked,)
+    return tuple(pp for pp in range(1, min(gpus, layers) + 1) if gpus % pp == 0 and _lies(problem, pp))
+
+
+def _lies(problem: Problem, pp: int) -> bool:
+    try:
+        return bool(mesh_factorisations(problem.cluster, pp, 1))
+    except PlacementError:
+        return False
+
+
+def grid_shapes(problem: Problem, degrees: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """(dp, cp, pp) of the paper's grid: EP = DP × CP divides the experts, CP divides the context and every cache."""
+    sizes = problem.graph.sizes
+    contexts = [size for label, size in sizes.items() if label == "seq" or label == "window" or label.startswith("ctx")]
+    for pp in degrees:
+        ranks = problem.cluster.gpus // pp
+        if sizes.get("expert", ranks) % ranks:
+            continue
+        for cp in range(1, ranks + 1):
+            if ranks % cp == 0 and all(size % cp == 0 for size in contexts):
+                yield ranks // cp, cp, pp
