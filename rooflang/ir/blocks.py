@@ -1,8 +1,8 @@
 """Blocks of the same structure: which layers of a graph are copies of each other, and what passes between blocks.
 
-Everything that searches works on one representative per block kind; everything that runs works on all layers. A *port* is a tensor
-that crosses block borders: an output port of one block feeds an input port of the next, so both lie over the mesh in the
-same way. Ports that are connected, directly or through other blocks, form one port group with one spec.
+Everything that searches works on one representative per block kind; everything that runs works on all layers. A *port*
+is a tensor that crosses block borders: an output port of one block feeds an input port of the next, so both lie over
+the mesh in the same way. Ports that are connected, directly or through other blocks, form one port group with one spec.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _structure(ops: list[Op], ports: tuple[tuple[Tensor, ...], tuple[Tensor, ...
 
     def ident(tensor: Tensor) -> tuple[Any, ...]:
         index = number.setdefault(tensor.name, len(number))
-        # Activations and inputs of the graph may be shared by all blocks (token ids): they are numbered like any other name.
+        # Inputs of the graph may be shared by all blocks (token ids): they are numbered like any other name.
         return (index, replace(tensor, name=""))
 
     key = []

@@ -1,8 +1,8 @@
 """How an operator may be cut along a mesh axis, and how a value may be laid over one.
 
 A *spec* says how a value lies over the mesh, one entry per axis: replicated, partial (the axis' values still have to be
-combined), owned by the first coordinate, or the label of the dim that the axis cuts. A *cut* is one row of an operator's
-dims signature: which label of each operand the axis cuts, and how the value that comes out lies.
+combined), owned by the first coordinate, or the label of the dim that the axis cuts. A *cut* is one row of an
+operator's dims signature: which label of each operand the axis cuts, and how the value that comes out lies.
 """
 
 from __future__ import annotations
@@ -37,10 +37,12 @@ class CutKind(StrEnum):
 class Cut:
     """One way to cut an operator along one axis.
 
-    `operands[i]` is the label of operand i that the axis cuts, or `REPLICATED` / `PARTIAL`; `out` likewise for the output.
-    `loops` are the labels whose loop extent shrinks. `combine` names the monoid of a FOLD. `stat_bytes` is, for a STAT, the
-    summary's bytes per row of the labels `stat_rows`. `partial_scale` is how much larger a partial output is than the output it
-    becomes (log-sum-exp statistics beside the values). `multiple_of` is the alignment that each shard must keep.
+    `operands[i]` is the label of operand i that the axis cuts, or `REPLICATED` / `PARTIAL`; `out` likewise for the
+    output. An operand that is replicated although it has a label that the cut shrinks is sliced where it is read.
+    `loops` are the labels whose loop extent shrinks. `combine` names the monoid of a FOLD. `stat_bytes` is, for a STAT,
+    the summary's bytes per row of the labels `stat_rows`. `partial_scale` is how much larger a partial output is than
+    the output it becomes (log-sum-exp statistics beside the values). `multiple_of` is the alignment that each shard
+    must keep.
     """
 
     kind: CutKind

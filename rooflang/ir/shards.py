@@ -11,9 +11,10 @@ from rooflang.errors import PlacementError
 def shard_sizes(size: int, parts: Sequence[int], *, multiple_of: int = 1, where: str = "") -> tuple[int, ...]:
     """Sizes of the shards of a dim of `size`, cut by axes of the given sizes, outermost first.
 
-    Each axis owns one digit of the mixed-radix shard index (nested cuts), so cuts over two axes commute. Shards are as even as
-    `multiple_of` allows and the last ones may be smaller or empty: nothing is truncated, the sizes always add up to `size`.
-    The largest shard is what a device has to be charged for. Raises `PlacementError` if `multiple_of` does not divide `size`.
+    Each axis owns one digit of the mixed-radix shard index (nested cuts), so cuts over two axes commute. Shards are as
+    even as `multiple_of` allows and the last ones may be smaller or empty: nothing is truncated, the sizes always add
+    up to `size`. The largest shard is what a device has to be charged for. Raises `PlacementError` if `multiple_of`
+    does not divide `size`.
     """
     if size % multiple_of:
         raise PlacementError(
