@@ -1,0 +1,1 @@
+"""The registered models: each `<name>.json` is the `config.json` of a published checkpoint (sources: ../SOURCES.md)."""

@@ -1,0 +1,41 @@
+"""The graph of one step: embedding, layers, head."""
+
+from __future__ import annotations
+
+from rooflang.assumptions import Assumptions
+from rooflang.ir.graph import Graph
+from rooflang.ir.tensor import Tensor
+from rooflang.models.deepseek_v4 import hyper
+from rooflang.models.deepseek_v4.attention import attention
+from rooflang.models.deepseek_v4.config import DeepseekV4Config
+from rooflang.models.deepseek_v4.ends import embedding, head
+from rooflang.models.deepseek_v4.ffn import ffn
+from rooflang.models.deepseek_v4.scope import Scope
+from rooflang.models.workload import Workload
+
+
+def build(name: str, config: DeepseekV4Config, workload: Workload, assumptions: Assumptions) -> Graph:
+    """The verified graph of one step.
+
+    Blocks are `embed`, `layers.<n>` and `head`. The outputs are the next tokens (batch), then what the step leaves
+    behind: in prefill every layer's caches, in decode new KV entries where the profile appends none.
+    """
+    s = Scope(f"{name} {workload.stage}", config, workload, assumptions)
+    s.enter("embed")
+    tokens = s.tokens()
+    stream = embedding(s, tokens)
+    for layer, ratio in enumerate(config.ratios):
+        s.enter(f"layers.{layer}")
+        stream = _layer(s, layer, ratio, stream, tokens)
+    s.enter("head")
+    return s.graph.build(head(s, stream), *s.left)
+
+
+def _layer(s: Scope, layer: int, ratio: int, stream: Tensor, tokens: Tensor) -> Tensor:
+    """One layer: attention, then experts, each normed before and added to the stream after."""
+    x, mix = hyper.read(s, "attn", stream)
+    out = attention(s, ratio, s.norm("attn_norm", x, "hidden"))
+    stream = hyper.write(s, "attn", stream, mix, out)
+    x, mix = hyper.read(s, "ffn", stream)
+    out = ffn(s, layer, s.norm("ffn_norm", x, "hidden"), tokens)
+    return hyper.write(s, "ffn", stream, mix, out)

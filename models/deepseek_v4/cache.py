@@ -1,0 +1,93 @@
+"""The KV cache of a layer: its window, its compressed context, and the keys that the indexer scores.
+
+In prefill the caches are made from the prompt and have to be left behind. In decode they are leaves, and the step's own
+entries are appended to them if the profile says so; if not, what would have been appended is an output of the step (the
+RoofLang paper computes the new entry and goes no further).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rooflang.ir.tensor import Role, Tensor
+from rooflang.models.deepseek_v4.scope import Scope, context_label, has_indexer
+
+#: Entries are stored in FP8, index keys in FP4 (RoofLang paper, Table 3).
+ENTRY_DTYPE = "fp8"
+INDEX_DTYPE = "fp4"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caches:
+    """What attention reads: (batch window kv), (batch ctx kv), (batch ctx index_dim); None where a layer has none."""
+
+    window: Tensor
+    context: Tensor | None = None
+    index: Tensor | None = None
+
+
+def layer_caches(s: Scope, ratio: int, x: Tensor) -> Caches:
+    """The caches of a layer of this compression ratio, whose normed input is x (rows hidden)."""
+    window = _window(s, x)
+    if ratio == 0:
+        return Caches(window=window)
+    projected = _compressor(s, "compressor", ratio, x, "kv")
+    context = _compressed(s, "context", ratio, projected, "kv", ENTRY_DTYPE)
+    if not has_indexer(ratio):
+        return Caches(window=window, context=context)
+    if s.assumptions.indexer:
+        keys = _compressor(s, "index_compressor", ratio, x, "index_dim")
+    else:
+        # The paper's declaration has no index compressor; its prefill writes index keys cut from the main cache.
+        keys = projected if s.prefill else None
+    index = _compressed(s, "index", ratio, keys, "index_dim", INDEX_DTYPE)
+    return Caches(window=window, context=context, index=index)
+
+
+def _window(s: Scope, x: Tensor) -> Tensor:
+    """The last tokens, uncompressed: one KV entry per token, shared by all heads."""
+    weight = s.weight("wkv", "hidden kv", s.config.linear_dtype)
+    kv = s.norm("kv_norm", s.op("kv", "matmul", [x, weight], f"{s.rows} kv", group="projections"), "kv")
+    if s.prefill:
+        window = s.op("window", "last_window", [kv], "batch window kv", ENTRY_DTYPE, group="kv cache", role=Role.OUTPUT)
+        s.left.append(window)
+        return window
+    return _append(s, "window", kv, "batch window kv", ENTRY_DTYPE, rate=1.0)
+
+
+def _compressor(s: Scope, name: str, ratio: int, x: Tensor, width: str) -> Tensor | None:
+    """Value and gate of each token: `wkv` and `wgate` of the checkpoint in one product. None in a decode without them.
+
+    The published weights are BF16; the paper's prefill holds them in FP32, at the rate of TF32.
+    """
+    always = s.assumptions.compressor == "always"
+    if not (s.prefill or always):
+        return None
+    label = f"part overlap {width}" if has_indexer(ratio) else f"part {width}"
+    weight = s.weight(f"{name}_w", f"hidden {label}", "bf16" if always else "fp32")
+    return s.op(name, "matmul", [x, weight], f"{s.rows} {label}", group="compressor")
+
+
+def _compressed(s: Scope, name: str, ratio: int, projected: Tensor | None, width: str, dtype: str) -> Tensor:
+    """A compressed cache: pooled from a prompt, or a leaf to which a decode step appends one entry in `ratio` steps."""
+    dims = f"batch {context_label(ratio)} {width}"
+    if not s.prefill:
+        return _append(s, name, projected, dims, dtype, rate=1.0 / ratio)
+    assert projected is not None
+    # The paper's compressor writes entries directly, so pooling costs their write alone.
+    attrs: dict[str, Any] = {"fused": True} if s.assumptions.compressor == "prefill" else {}
+    pooled = s.op(name, "pool", [projected], dims, dtype, group="kv cache", role=Role.OUTPUT, **attrs)
+    s.left.append(pooled)
+    return pooled
+
+
+def _append(s: Scope, name: str, new: Tensor | None, dims: str, dtype: str, *, rate: float) -> Tensor:
+    """The cache as the step leaves it. `rate` is the entries written per step."""
+    cache = s.cache(f"{name}_cache", dims, dtype)
+    if new is None:
+        return cache
+    if not s.assumptions.kv_append:
+        s.left.append(new)
+        return cache
+    return s.op(name, "kv_append", [new, cache], dims, dtype, group="kv cache", role=Role.KV_CACHE, rate=rate)

@@ -1,0 +1,140 @@
+"""`Scope`: what every part of the builder needs, and the one table of dims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rooflang.assumptions import Assumptions
+from rooflang.ir.graph import GraphBuilder
+from rooflang.ir.tensor import Dim, Role, Tensor
+from rooflang.models.deepseek_v4.config import INDEXED_RATIO, DeepseekV4Config
+from rooflang.models.workload import Workload
+
+
+class Scope:
+    """A graph under construction, with what decides its shape.
+
+    `rows` are the labels of the tokens that run: every position of every request in prefill, one token per request in
+    decode. Names are prefixed by the current block; dims are declared where they are first used.
+    """
+
+    def __init__(self, name: str, config: DeepseekV4Config, workload: Workload, assumptions: Assumptions) -> None:
+        self.config = config
+        self.assumptions = assumptions
+        self.prefill = workload.stage == "prefill"
+        self.rows = "batch seq" if self.prefill else "batch"
+        self.graph = GraphBuilder(name)
+        #: Tensors that the step has to leave behind beside its tokens.
+        self.left: list[Tensor] = []
+        self._dims = dim_table(config, workload)
+        self._declared: set[str] = set()
+
+    def enter(self, block: str) -> None:
+        """Operators and leaves from here on belong to this block."""
+        self.graph.block = block
+
+    def weight(self, name: str, dims: str, dtype: str = "bf16") -> Tensor:
+        return self.graph.weight(self._name(name), self._declare(dims), dtype)
+
+    def cache(self, name: str, dims: str, dtype: str) -> Tensor:
+        return self.graph.cache(self._name(name), self._declare(dims), dtype)
+
+    def tokens(self) -> Tensor:
+        """Ids of the tokens that run. All blocks share them: hash layers route by id."""
+        return self.graph.input("tokens", self._declare(self.rows), "int32")
+
+    def op(
+        self,
+        name: str,
+        kind: str,
+        operands: Iterable[Tensor],
+        dims: str,
+        dtype: str = "bf16",
+        *,
+        group: str,
+        fill: float = 1.0,
+        compute: str = "",
+        role: Role = Role.ACTIVATION,
+        **attrs: Any,
+    ) -> Tensor:
+        """Append an operator to the current block and return its output; see `GraphBuilder.op`."""
+        return self.graph.op(
+            self._name(name),
+            kind,
+            operands,
+            self._declare(dims),
+            dtype,
+            group=group,
+            fill=fill,
+            compute=compute,
+            role=role,
+            **attrs,
+        )
+
+    def norm(self, name: str, x: Tensor, over: str) -> Tensor:
+        """RMS norm of the last label of x, with its learned gain."""
+        gain = self.weight(f"{name}_gain", over)
+        return self.op(name, "rms_norm", [x, gain], " ".join(x.dims), group="norms", over=over)
+
+    def _name(self, name: str) -> str:
+        return f"{self.graph.block}.{name}"
+
+    def _declare(self, dims: str) -> str:
+        for label in dims.split():
+            if label not in self._declared:
+                self._declared.add(label)
+                self.graph.dim(label, self._dims[label].size, self._dims[label].meaning)
+        return dims
+
+
+def dim_table(config: DeepseekV4Config, workload: Workload) -> dict[str, Dim]:
+    """Every dim that a V4 graph can have, by label. The words are those that plans show to people."""
+    c = config
+    dims = [
+        Dim(label="batch", size=workload.batch),
+        Dim(label="seq", size=workload.tokens, meaning="sequence"),
+        Dim(label="hidden", size=c.hidden_size),
+        Dim(label="vocab", size=c.vocab_size, meaning="vocabulary"),
+        Dim(label="q_lora", size=c.q_lora_rank, meaning="query rank"),
+        Dim(label="group", size=c.o_groups, meaning="head group"),
+        Dim(label="head", size=c.num_attention_heads // c.o_groups, meaning="head in group"),
+        Dim(label="head_dim", size=c.head_dim, meaning="head width"),
+        Dim(label="o_lora", size=c.o_lora_rank, meaning="output rank"),
+        Dim(label="kv", size=c.head_dim, meaning="KV width"),
+        # A prompt shorter than the window fills only a part of it.
+        Dim(label="window", size=min(c.sliding_window, workload.context)),
+        # The compressor makes a value and a gate per entry; at ratio 4 for each of two overlapping groups of tokens.
+        Dim(label="part", size=2, meaning="value and gate"),
+        Dim(label="overlap", size=2, meaning="overlapping groups"),
+        Dim(label="index_head", size=c.index_n_heads, meaning="index head"),
+        Dim(label="index_dim", size=c.index_head_dim, meaning="index width"),
+        Dim(label="chosen", size=min(c.index_topk, _entries(workload, INDEXED_RATIO)), meaning="chosen entries"),
+        Dim(label="expert", size=c.n_routed_experts),
+        Dim(label="route", size=c.num_experts_per_tok, meaning="experts per token"),
+        Dim(label="ffn", size=c.moe_intermediate_size),
+        Dim(label="shared_ffn", size=max(1, c.n_shared_experts) * c.moe_intermediate_size, meaning="ffn"),
+        Dim(label="gate", size=2, meaning="gate and up"),
+        Dim(label="copy", size=c.hc_mult, meaning="residual copy"),
+        # Coefficients of one hyper-connection: reading, writing back, and mixing each copy into each copy.
+        Dim(label="mix", size=(2 + c.hc_mult) * c.hc_mult, meaning="coefficients"),
+        Dim(label="head_mix", size=c.hc_mult, meaning="coefficients"),
+    ]
+    for ratio in set(c.ratios) - {0}:
+        dims.append(Dim(label=context_label(ratio), size=_entries(workload, ratio), meaning="context"))
+    return {d.label: d for d in dims}
+
+
+def _entries(workload: Workload, ratio: int) -> int:
+    """Compressed entries of a context. The last group of tokens may still be filling up: its entry has a place too."""
+    return -(-workload.context // ratio)
+
+
+def context_label(ratio: int) -> str:
+    """Label of the compressed context of that ratio."""
+    return f"ctx{ratio}"
+
+
+def has_indexer(ratio: int) -> bool:
+    """True for CSA layers, whose queries attend a choice of the entries."""
+    return ratio == INDEXED_RATIO

@@ -1,0 +1,136 @@
+"""Registered models, and models from a `config.json` of one's own."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import msgspec
+
+from rooflang.assumptions import PHYSICAL, Assumptions
+from rooflang.errors import ModelError, UnknownNameError, ValueRangeError
+from rooflang.ir.graph import Graph
+from rooflang.models.measure import active_parameters, parameters
+from rooflang.models.workload import Workload
+
+_CONFIGS = Path(__file__).parent / "configs"
+
+#: `model_type` of a config.json → the package that reads it (`Config`) and builds its graphs (`build`).
+_FAMILIES = {"deepseek_v4": "rooflang.models.deepseek_v4"}
+
+
+class Config(Protocol):
+    """What is common to the config records of all families."""
+
+    @property
+    def model_type(self) -> str: ...
+    @property
+    def layers(self) -> int: ...
+    @property
+    def max_context(self) -> int: ...
+    @property
+    def attention_words(self) -> str: ...
+    @property
+    def ffn_words(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """A model in numbers and words.
+
+    Parameters are counted in the graph of a decode step under the physical profile, without the multi-token-prediction
+    layer; the active ones are those that a token meets, the whole embedding table among them.
+    """
+
+    name: str
+    layers: int
+    max_context: int
+    parameters: float
+    active_parameters: float
+    attention: str
+    ffn: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A model: its config, and the graphs that follow from it."""
+
+    name: str
+    config: Config
+
+    @property
+    def layers(self) -> int:
+        """Number of layers, embedding and head not counted."""
+        return self.config.layers
+
+    @property
+    def max_context(self) -> int:
+        """Longest context in tokens."""
+        return self.config.max_context
+
+    def build(self, workload: Workload, assumptions: Assumptions = PHYSICAL) -> Graph:
+        """The verified graph of one step. Raises `ValueRangeError` for a context above the model's longest."""
+        if workload.context > self.max_context:
+            raise ValueRangeError(
+                f"a context of {workload.context:,} tokens is more than {self.name} takes",
+                where="--context",
+                expected=f"at most {self.max_context:,}",
+            )
+        family = importlib.import_module(_FAMILIES[self.config.model_type])
+        return cast(Graph, family.build(self.name, self.config, workload, assumptions))
+
+    def describe(self) -> Description:
+        """The model in numbers and words; it builds a graph to count parameters."""
+        graph = self.build(Workload(stage="decode", context=1, batch=1))
+        return Description(
+            name=self.name,
+            layers=self.layers,
+            max_context=self.max_context,
+            parameters=parameters(graph),
+            active_parameters=active_parameters(graph),
+            attention=self.config.attention_words,
+            ffn=self.config.ffn_words,
+        )
+
+
+def model_names() -> tuple[str, ...]:
+    """Names of the registered models, sorted."""
+    return tuple(sorted(path.stem for path in _CONFIGS.glob("*.json")))
+
+
+def load(name_or_path: str | Path) -> Model:
+    """The model registered under a name, or the one that a `config.json` (or the folder that holds it) describes.
+
+    Raises `UnknownNameError` for what is neither a registered name nor a file, `ModelError` for a file that is no
+    usable config.
+    """
+    path = _CONFIGS / f"{name_or_path}.json"
+    if str(name_or_path) in model_names():
+        return Model(name=str(name_or_path), config=_read(path))
+    path = Path(name_or_path)
+    if path.is_dir():
+        path /= "config.json"
+    if not path.is_file():
+        raise UnknownNameError("model", str(name_or_path), model_names(), where="model")
+    name = path.resolve().parent.name if path.name == "config.json" else path.stem
+    return Model(name=name, config=_read(path))
+
+
+def _read(path: Path) -> Config:
+    """The config record of the family that the file's `model_type` names."""
+    try:
+        fields = msgspec.json.decode(path.read_bytes())
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ModelError(f"not JSON: {error}", where=str(path)) from error
+    family = fields.get("model_type") if isinstance(fields, dict) else None
+    if not isinstance(family, str):
+        raise ModelError("no model_type", where=str(path), expected="the config.json of a published checkpoint")
+    if family not in _FAMILIES:
+        raise UnknownNameError("model_type", family, _FAMILIES, where=str(path))
+    record: type[Any] = importlib.import_module(_FAMILIES[family]).Config
+    try:
+        return cast(Config, msgspec.convert(fields, record))
+    except msgspec.ValidationError as error:
+        raise ModelError(str(error), where=str(path)) from error
