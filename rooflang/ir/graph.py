@@ -140,6 +140,10 @@ class GraphBuilder:
         """A KV cache: it stays in memory between steps and is never moved between devices."""
         return self._leaf(name, dims, dtype, Role.KV_CACHE)
 
+    def state(self, name: str, dims: str, dtype: str = "bf16") -> Tensor:
+        """A recurrent state: it stays in memory between steps."""
+        return self._leaf(name, dims, dtype, Role.STATE)
+
     def op(
         self,
         name: str,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -71,6 +71,10 @@ def _pass(op: Op) -> None:
     return None
 
 
+def _any_sizes(op: Op, sizes: Mapping[str, int]) -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpKind:
     """One entry of the operator table. A new operator is one of these.
@@ -80,7 +84,9 @@ class OpKind:
       `full` are the unsplit extents.
     - `read_fraction(op, index, local, full, assumptions)`: share of operand `index` that is really read.
     - `write_fraction(op, local, full)`: share of the output that is really written.
+    - `attrs`: the attributes that it takes and the types that each may have.
     - `check(op)`: raises `GraphError` unless the operand and output labels fit the kind.
+    - `check_sizes(op, sizes)`: raises `GraphError` unless the extents do.
     - `pure`: observable only through its output, so it may be duplicated; otherwise its own cuts say what is safe.
     - `linear`: a linear function of operand 0.
     - `in_place`: index of the operand whose memory the output takes over (a KV append), or None.
@@ -92,11 +98,16 @@ class OpKind:
     flops: Callable[[Op, Sizes, Sizes], Mapping[str, Num]] = _no_flops
     read_fraction: Callable[[Op, int, Sizes, Sizes, Assumptions], Num] = _read_all
     write_fraction: Callable[[Op, Sizes, Sizes], Num] = _write_all
+    attrs: Mapping[str, tuple[type, ...]] = field(default_factory=dict, hash=False)
     check: Callable[[Op], None] = _pass
+    check_sizes: Callable[[Op, Mapping[str, int]], None] = _any_sizes
     pure: bool = True
     linear: bool = False
     in_place: int | None = None
 
+
+#: Types of an attribute that is a number.
+NUMBER = (int, float)
 
 _KINDS: dict[str, OpKind] = {}
 

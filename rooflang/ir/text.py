@@ -50,7 +50,7 @@ def read(path: str | Path) -> Graph:
 def parse(text: str, *, where: str = "") -> Graph:
     """The graph that a text describes. Raises `GraphError` with `where:line`.
 
-    Names are resolved, kinds and dtypes looked up; whether shapes fit and the graph has no cycle is for `verify` to say.
+    Names are resolved, kinds and dtypes looked up; whether shapes fit and there is no cycle is for `verify` to say.
     """
     from rooflang.ir.parser import Parser
 

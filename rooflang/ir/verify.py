@@ -1,12 +1,13 @@
-"""Is a graph well formed? Names, shapes, dtypes, dangling tensors, two writers, cycles (named)."""
+"""Is a graph well formed? Names, shapes, dtypes, attributes, dangling tensors, two writers, cycles (named)."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
-from rooflang.errors import GraphError
+from rooflang.errors import GraphError, RooflangError, UnknownNameError
 from rooflang.ir.graph import Graph
-from rooflang.ir.op import Op, op_kind, signature
+from rooflang.ir.op import Op, OpKind, op_kind, signature
 from rooflang.ir.tensor import DTYPES, LEAF_ROLES, Tensor
 
 if TYPE_CHECKING:
@@ -56,16 +57,41 @@ def _check_op(graph: Graph, op: Op) -> None:
     where = f"{graph.name}: {op.name}"
     for tensor in (*op.operands, op.output):
         _check_tensor(graph, tensor, where)
-    op_kind(op.kind).check(op)
+    kind = op_kind(op.kind)
+    _check_attrs(op, kind, where)
+    try:
+        kind.check(op)
+        kind.check_sizes(op, graph.sizes)
+    except RooflangError as error:
+        error.where = error.where or graph.name
+        raise
     for cut in signature(op):
         if len(cut.operands) != len(op.operands):
             raise GraphError(f"{op.kind} takes {len(cut.operands)} operands, not {len(op.operands)}", where=where)
+
+
+def _check_attrs(op: Op, kind: OpKind, where: str) -> None:
+    """A misspelt attribute would silently leave its default in force."""
+    for name, value in op.attrs:
+        if name not in kind.attrs:
+            raise UnknownNameError(f"attribute of {op.kind}", name, kind.attrs, where=where)
+        types = kind.attrs[name]
+        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+            raise GraphError(
+                f"attribute {name} is {value!r}", where=where, expected=" or ".join(t.__name__ for t in types)
+            )
+        try:
+            hash(value)
+        except TypeError:
+            raise GraphError(f"attribute {name} is {value!r}", where=where, expected="an immutable value") from None
 
 
 def _check_tensor(graph: Graph, tensor: Tensor, where: str) -> None:
     if tensor.dtype not in DTYPES:
         raise GraphError(f"tensor {tensor.name!r} has the unknown dtype {tensor.dtype!r}", where=where,
                          expected="one of " + ", ".join(DTYPES))  # fmt: skip
+    if not (tensor.fill > 0 and math.isfinite(tensor.fill)):
+        raise GraphError(f"tensor {tensor.name!r} has fill={tensor.fill}", where=where, expected="a positive share")
     for label in tensor.dims:
         if graph.sizes.get(label, 0) < 1:
             raise GraphError(
@@ -80,6 +106,7 @@ def _check_tensor(graph: Graph, tensor: Tensor, where: str) -> None:
 
 
 def _check_dangling(graph: Graph) -> None:
+    leaves: dict[str, Tensor] = {}
     for op in graph.ops:
         for tensor in op.operands:
             made = graph.producer.get(tensor.name)
@@ -89,15 +116,23 @@ def _check_dangling(graph: Graph) -> None:
                     where=graph.name,
                     expected="an operator's output, or a leaf: input, weight, kv_cache, state",
                 )
-            if made is not None and made.output != tensor:
+            declared = made.output if made is not None else leaves.setdefault(tensor.name, tensor)
+            if declared != tensor:
                 raise GraphError(
-                    f"{op.name} reads {tensor.name!r} as {tensor.dims} {tensor.dtype}, but {made.name} makes"
-                    f" {made.output.dims} {made.output.dtype}",
+                    f"{op.name} reads {tensor.name!r} as {_show(tensor)}, but "
+                    f"{f'{made.name} makes' if made else 'another operator reads'} {_show(declared)}",
                     where=graph.name,
                 )
     for name in graph.outputs:
         if name not in graph.producer:
             raise GraphError(f"output {name!r} is not produced by any operator", where=graph.name)
+    if len(set(graph.outputs)) < len(graph.outputs):
+        raise GraphError(f"an output is named twice: {' '.join(graph.outputs)}", where=graph.name)
+
+
+def _show(tensor: Tensor) -> str:
+    fill = "" if tensor.fill == 1.0 else f", fill {tensor.fill}"
+    return f"[{' '.join(tensor.dims)}] {tensor.dtype} ({tensor.role}{fill})"
 
 
 def _ordered(graph: Graph) -> tuple[Op, ...]:

@@ -1,10 +1,17 @@
 """Attention over a window and a compressed context, dense or sparse, and the indexer that picks the sparse entries.
 
-`attention` takes q (batch seq … head_dim) and then, in the order of its attribute `parts`, caches that each have one context
-label: `window` (always read whole), `context` (compressed entries, of which `select` are attended if it is not 0), `index` (scored
-inside this operator when `index_heads` is set) and `selection` (the ids chosen by an `index_select` operator).
-Query heads share one KV head (MQA, as in absorbed MLA), so a cut of heads leaves the caches whole on every rank.
-`value_bytes` is the size of one output row (head_dim elements), beside which a partial row carries its statistics.
+`attention` takes q (batch seq … head_dim) and then, in the order of its attribute `parts`, operands that each have one
+label of positions or entries:
+
+- `window` (batch, positions, width): always attended whole;
+- `context` (batch, entries, width): all entries, or `select` of them;
+- `selection` (batch, seq, chosen): the ids of the chosen entries, from an `index_select` operator;
+- `index` (batch, entries, width): the entries' index keys, scored inside this operator by `index_heads` heads.
+
+Query heads share one KV head whose keys, as wide as q, are its values too (MQA, as in absorbed MLA), so a cut of heads
+leaves the caches whole on every rank. Every key present is attended: the share that a causal mask leaves, `causal` and
+`index_causal`, is a matter of cost. `value_bytes` is the size of one output row (head_dim elements), beside which a
+partial row carries its statistics. Tokens are counted by the labels `batch` and `seq`.
 """
 
 from __future__ import annotations
@@ -15,8 +22,8 @@ from collections.abc import Mapping
 from rooflang.assumptions import Assumptions
 from rooflang.errors import GraphError
 from rooflang.ir.cut import PARTIAL, REPLICATED, Cut, CutKind
-from rooflang.ir.kinds.rows import expect, par, pars
-from rooflang.ir.op import Op, OpKind, Sizes, register
+from rooflang.ir.kinds.rows import expect, expect_labels, expect_rank, par, pars
+from rooflang.ir.op import NUMBER, Op, OpKind, Sizes, register
 from rooflang.ir.tensor import Num
 
 #: Bytes of a top-k candidate: an FP32 score and an INT32 id.
@@ -25,7 +32,10 @@ CANDIDATE_BYTES = 8.0
 LSE_BYTES = 8.0
 
 
-def _part(op: Op, part: str) -> int | None:
+PARTS = ("window", "context", "index", "selection")
+
+
+def part_index(op: Op, part: str) -> int | None:
     """Index of the operand that plays this part, or None."""
     parts = op.attr("parts", ())
     return 1 + parts.index(part) if part in parts else None
@@ -33,28 +43,68 @@ def _part(op: Op, part: str) -> int | None:
 
 def _context_label(op: Op, part: str) -> str:
     """The one label of this part that neither q nor the value dim has."""
-    index = _part(op, part)
+    index = part_index(op, part)
     assert index is not None
     return op.operands[index].dims[1]
 
 
 def _check(op: Op) -> None:
     parts = op.attr("parts", ())
+    if not set(parts) & {"window", "context"} or not set(parts) <= set(PARTS) or len(set(parts)) < len(parts):
+        raise GraphError(f"{op.name}: parts={parts}", expected=f"some of {', '.join(PARTS)}; window or context")
     expect(op, 1 + len(parts))
-    if not parts or not set(parts) <= {"window", "context", "index", "selection"}:
-        raise GraphError(f"{op.name}: attention needs parts=(…)", expected="of window, context, index, selection")
-    if set(op.operands[0].dims) != set(op.output.dims):
-        raise GraphError(f"{op.name}: q and the output of attention have the same dims")
-    for part in ("window", "context", "index"):
-        index = _part(op, part)
-        if index is not None and len(op.operands[index].dims) != 3:
-            raise GraphError(f"{op.name}: {part} has the dims batch, positions, width")
+    q = op.operands[0]
+    expect_labels(op, q.dims, op.output.dims, q.name)
+    for part in parts:
+        _check_part(op, part)
+    _check_choice(op)
+
+
+def _check_part(op: Op, part: str) -> None:
+    index = part_index(op, part)
+    assert index is not None
+    q, tensor = op.operands[0], op.operands[index]
+    if part == "selection":
+        good = len(tensor.dims) > 1 and set(tensor.dims[:-1]) <= set(q.dims) and tensor.dims[-1] not in q.dims
+        expected = "dims of q, then the chosen entries"
+    else:
+        expect_rank(op, index, "batch", "positions", "width")
+        good = tensor.dims[0] in q.dims[:-1] and tensor.dims[1] not in q.dims
+        expected = f"{q.dims[0]}, positions, width"
+    if not good:
+        raise GraphError(f"{op.name}: {part} has the dims {' '.join(tensor.dims)}", expected=expected)
+
+
+def _check_width(op: Op, sizes: Mapping[str, int]) -> None:
+    q = op.operands[0]
+    for part in ("window", "context"):
+        index = part_index(op, part)
+        if index is not None and sizes[op.operands[index].dims[2]] != sizes[q.dims[-1]]:
+            raise GraphError(
+                f"{op.name}: entries of {part} have the width {sizes[op.operands[index].dims[2]]}",
+                expected=f"{sizes[q.dims[-1]]}, the width of {q.name}",
+            )
+
+
+def _check_choice(op: Op) -> None:
+    """Either nothing is chosen, or by an operand that says what, or by an index."""
+    parts = op.attr("parts")
+    choosers = {"index", "selection"} & set(parts)
+    if op.attr("select", 0) < 0 or (op.attr("select", 0) > 0) != bool(choosers) or len(choosers) > 1:
+        raise GraphError(
+            f"{op.name}: attends to {op.attr('select', 0)} context entries, chosen by {choosers or 'nothing'}",
+            expected="select=K with the part index or selection, or neither",
+        )
+    if choosers and "context" not in parts:
+        raise GraphError(f"{op.name}: there is no context to choose from")
+    if "index" in parts and op.attr("index_heads", 0) < 1:
+        raise GraphError(f"{op.name}: an index is scored by index_heads=N heads, N at least 1")
 
 
 def _selected(op: Op, local: Sizes, full: Sizes) -> Num:
     """Keys attended per query on this rank."""
-    keys: Num = local[_context_label(op, "window")] if _part(op, "window") else 0
-    if _part(op, "context"):
+    keys: Num = local[_context_label(op, "window")] if part_index(op, "window") else 0
+    if part_index(op, "context"):
         label = _context_label(op, "context")
         chosen = min(op.attr("select"), full[label]) if op.attr("select") else full[label] * op.attr("causal", 1.0)
         keys = keys + chosen * (local[label] / full[label])
@@ -62,11 +112,11 @@ def _selected(op: Op, local: Sizes, full: Sizes) -> Num:
 
 
 def _flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
-    """Scores and values: 4 FLOPs per query, head, key and value dim. An indexer scored inside: a dot product of width d and
-    3 more operations (scale, ReLU, sum) per query, index head and key, at its own rate."""
+    """Scores and values: 4 FLOPs per query, head, key and value dim. An indexer scored inside: a dot product of width d
+    and 3 more operations (scale, ReLU, sum) per query, index head and key, at its own rate."""
     rows = math.prod(local[d] for d in op.output.dims)
     flops: dict[str, Num] = {op.peak: 4.0 * rows * _selected(op, local, full)}
-    index = _part(op, "index")
+    index = part_index(op, "index")
     if index is not None:
         heads, label, width = op.attr("index_heads"), *op.operands[index].dims[1:]
         queries = math.prod(local[d] for d in ("batch", "seq") if d in op.output.dims)
@@ -76,7 +126,7 @@ def _flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
 
 
 def _read_fraction(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assumptions) -> Num:
-    if index != _part(op, "context") or not op.attr("select"):
+    if index != part_index(op, "context") or not op.attr("select"):
         return 1.0
     label = _context_label(op, "context")
     chosen = min(op.attr("select"), full[label]) / full[label]
@@ -104,6 +154,25 @@ def _cuts(op: Op) -> tuple[Cut, ...]:
         partial_scale=1.0 + LSE_BYTES / op.attr("value_bytes", 1024.0),
     )
     return (*rows, fold)
+
+
+def _check_index(op: Op) -> None:
+    expect(op, 3)
+    q, weights, _ = op.operands
+    if len(q.dims) < 3:
+        raise GraphError(f"{op.name}: {q.name} has the dims {' '.join(q.dims)}", expected="batch … heads width")
+    expect_labels(op, weights.dims, q.dims[:-1], weights.name)
+    expect_rank(op, 2, "batch", "entries", "width")
+    batch, entries, width = op.operands[2].dims
+    if batch not in q.dims[:-2] or entries in q.dims or width != q.dims[-1]:
+        raise GraphError(
+            f"{op.name}: the keys have the dims {' '.join(op.operands[2].dims)}", expected=f"… {q.dims[-1]}"
+        )
+    expect_labels(op, op.output.dims[:-1], q.dims[:-2], "the choice")
+    if op.output.dims[-1] in (*q.dims, entries):
+        raise GraphError(
+            f"{op.name}: the last dim of the output counts the chosen entries", expected="a dim of its own"
+        )
 
 
 def _index_flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
@@ -136,7 +205,16 @@ register(
         cuts=_cuts,
         flops=_flops,
         read_fraction=_read_fraction,
+        attrs={
+            "parts": (tuple,),
+            "select": (int,),
+            "causal": NUMBER,
+            "index_heads": (int,),
+            "index_causal": NUMBER,
+            "value_bytes": NUMBER,
+        },
         check=_check,
+        check_sizes=_check_width,
     )
 )
 register(
@@ -145,6 +223,7 @@ register(
         summary="ids of the top-k context entries by indexer score; operands: queries, head weights, index keys",
         cuts=_index_cuts,
         flops=_index_flops,
-        check=lambda op: expect(op, 3),
+        attrs={"causal": NUMBER},
+        check=_check_index,
     )
 )

@@ -1,8 +1,8 @@
 """Matrix products, by labels: a label of both operands that the output lacks is summed over.
 
-`matmul` is an einsum of an activation and a weight (or two activations). Labels in all three are batch labels (a grouped or
-per-expert product). `gated_matmul` is up-projection, gate and activation in one: its weight has one more label (`gate`, of size 2),
-and the nonlinearity inside forbids a cut of the summed label.
+`matmul` is an einsum of an activation and a weight (or two activations). Labels in all three are batch labels (a
+grouped or per-expert product). `gated_matmul` is up-projection, gate and activation in one, silu(x·W₀) * (x·W₁): its
+weight has one more label (`gate`, of size 2), and the nonlinearity inside forbids a cut of the summed label.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GATE = "gate"
 
 
 def summed(op: Op) -> tuple[str, ...]:
-    """Labels that the product sums over, the gate label left out."""
+    """Labels that the product sums over."""
     left, right = op.operands
     return tuple(d for d in left.dims if d in right.dims and d not in op.output.dims)
 
@@ -29,8 +29,11 @@ def summed(op: Op) -> tuple[str, ...]:
 def _check(op: Op) -> None:
     expect(op, 2)
     left, right = op.operands
-    both = set(left.dims) | set(right.dims)
-    free = both - set(summed(op)) - {GATE}
+    free = (set(left.dims) | set(right.dims)) - set(summed(op))
+    if op.kind == "gated_matmul":
+        if GATE in left.dims or GATE not in right.dims:
+            raise GraphError(f"{op.name}: the weight of {op.kind}, and only it, has the dim {GATE!r}")
+        free.remove(GATE)
     if set(op.output.dims) != free:
         raise GraphError(
             f"{op.name}: a product of {' '.join(left.dims)} and {' '.join(right.dims)} cannot have the dims"
@@ -39,6 +42,11 @@ def _check(op: Op) -> None:
         )
     if not summed(op):
         raise GraphError(f"{op.name}: the operands of {op.kind} share no dim to sum over")
+
+
+def _check_gate(op: Op, sizes: Mapping[str, int]) -> None:
+    if sizes[GATE] != 2:
+        raise GraphError(f"{op.name}: the dim {GATE!r} has the size {sizes[GATE]}", expected="2: gate and up")
 
 
 def _flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
@@ -79,10 +87,11 @@ register(
 register(
     OpKind(
         name="gated_matmul",
-        summary="act(x·W_gate) * (x·W_up) in one kernel; the nonlinearity forbids a cut of the summed label",
+        summary="silu(x·W_gate) * (x·W_up) in one kernel; the nonlinearity forbids a cut of the summed label",
         cuts=_gated_cuts,
         flops=_flops,
         read_fraction=expert_read_fraction,
         check=_check,
+        check_sizes=_check_gate,
     )
 )

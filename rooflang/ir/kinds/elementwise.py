@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rooflang.assumptions import Assumptions
+from rooflang.errors import UnknownNameError
 from rooflang.ir.cut import Cut
 from rooflang.ir.kinds.rows import expect, expect_labels, linear, pars
 from rooflang.ir.op import Op, OpKind, Sizes, register
 from rooflang.ir.tensor import Num
+
+#: What an `activation` may compute, by its attribute `function`; the first is the default.
+FUNCTIONS = ("silu", "gelu", "relu", "sigmoid", "tanh")
 
 
 def _check_add(op: Op) -> None:
@@ -20,6 +24,12 @@ def _check_add(op: Op) -> None:
 def _check_unary(op: Op) -> None:
     expect(op, 1)
     expect_labels(op, op.operands[0].dims, op.output.dims, op.operands[0].name)
+
+
+def _check_activation(op: Op) -> None:
+    _check_unary(op)
+    if op.attr("function", FUNCTIONS[0]) not in FUNCTIONS:
+        raise UnknownNameError("activation function", op.attr("function"), FUNCTIONS, where=op.name)
 
 
 def _one_flop(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
@@ -50,7 +60,8 @@ register(
         summary="a pointwise nonlinearity",
         cuts=_unary_cuts,
         flops=_one_flop,
-        check=_check_unary,
+        attrs={"function": (str,)},
+        check=_check_activation,
     )
 )
 for _tier in ("hbm", "dram", "nvme"):
@@ -60,6 +71,7 @@ for _tier in ("hbm", "dram", "nvme"):
             summary=f"the identity, its output stored in {_tier.upper()}",
             cuts=_move_cuts,
             read_fraction=_move_read,
+            attrs={"one_pass": (bool,)},
             check=_check_unary,
             linear=True,
         )

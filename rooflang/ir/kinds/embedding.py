@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rooflang.assumptions import Assumptions
+from rooflang.errors import GraphError
 from rooflang.ir.cut import PARTIAL, Cut, CutKind
-from rooflang.ir.kinds.rows import contracted, expect, par, pars
+from rooflang.ir.kinds.rows import contracted, expect, expect_labels, expect_rank, par, pars
 from rooflang.ir.op import Op, OpKind, Sizes, register
 from rooflang.ir.tensor import Num
+
+
+def _check_embed(op: Op) -> None:
+    expect(op, 2)
+    expect_rank(op, 1, "vocabulary", "hidden")
+    ids, table = op.operands
+    if set(ids.dims) & set(table.dims):
+        raise GraphError(f"{op.name}: {ids.name} and {table.name} share a dim", expected="dims of their own")
+    expect_labels(op, op.output.dims, (*ids.dims, table.dims[1]), "the output")
 
 
 def _embed_cuts(op: Op) -> tuple[Cut, ...]:
@@ -25,6 +35,16 @@ def _embed_read(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assu
     return rows * (rows < 1) + 1.0 * (rows >= 1)
 
 
+def _check_last(op: Op) -> None:
+    expect(op, 1)
+    x = op.operands[0]
+    if not set(op.output.dims) < set(x.dims) or len(x.dims) != len(op.output.dims) + 1:
+        raise GraphError(
+            f"{op.name}: last_token of {' '.join(x.dims)} has the dims {' '.join(op.output.dims)}",
+            expected="the same without the positions",
+        )
+
+
 def _last_cuts(op: Op) -> tuple[Cut, ...]:
     (seq,) = (d for d in op.operands[0].dims if d not in op.output.dims)
     return (*pars(op, op.output.dims), contracted(op, seq))
@@ -32,6 +52,13 @@ def _last_cuts(op: Op) -> tuple[Cut, ...]:
 
 def _last_read(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assumptions) -> Num:
     return op.output.elements(local) / op.operands[0].elements(local)
+
+
+def _check_argmax(op: Op) -> None:
+    expect(op, 1)
+    if not op.operands[0].dims:
+        raise GraphError(f"{op.name}: {op.operands[0].name} has no dim to choose from")
+    expect_labels(op, op.output.dims, op.operands[0].dims[:-1], "the output")
 
 
 def _sample_cuts(op: Op) -> tuple[Cut, ...]:
@@ -58,7 +85,7 @@ register(
         summary="rows of a table by token id; operands: ids, table (vocab, hidden)",
         cuts=_embed_cuts,
         read_fraction=_embed_read,
-        check=lambda op: expect(op, 2),
+        check=_check_embed,
     )
 )
 register(
@@ -67,7 +94,7 @@ register(
         summary="the last position of a sequence; ranks that do not hold it contribute zeros",
         cuts=_last_cuts,
         read_fraction=_last_read,
-        check=lambda op: expect(op, 1),
+        check=_check_last,
     )
 )
 register(
@@ -76,6 +103,6 @@ register(
         summary="id of the largest logit, the smaller id on a tie",
         cuts=_sample_cuts,
         flops=_sample_flops,
-        check=lambda op: expect(op, 1),
+        check=_check_argmax,
     )
 )

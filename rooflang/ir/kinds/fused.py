@@ -1,12 +1,13 @@
 """Named fusions: two operators in one kernel, their intermediate never leaves the chip.
 
-A fused operator is an `Op` of the fusion's kind whose attributes hold the two operators it was made of and the operand of the outer one
-that the inner one produced. Its signature follows from theirs: a cut of the outer operator survives where the inner one can deliver
-the intermediate in that state without a step between the two.
+A fused operator is an `Op` of the fusion's kind whose attributes hold the two operators it was made of and the operand
+of the outer one that the inner one produced. Its signature follows from theirs: a cut of the outer operator survives
+where the inner one can deliver the intermediate in that state without a step between the two.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -67,51 +68,55 @@ def fuse(fusion: Fusion, outer: Op, inner: Op) -> Op:
     )
 
 
-def _parts(op: Op) -> tuple[Op, Op, int]:
+def parts(op: Op) -> tuple[Op, Op, int]:
+    """The outer and the inner operator of a fused one, and the operand of the outer that the inner makes."""
     return op.attr("outer"), op.attr("inner"), op.attr("at")
 
 
-def _inner_cut(inner: Op, state: str) -> Cut | None:
-    """How the inner operator delivers its output in that state with no step of its own; None: it cannot."""
+def _check(op: Op) -> None:
+    outer, inner, at = parts(op)
+    if not isinstance(outer, Op) or not isinstance(inner, Op) or not isinstance(at, int):
+        raise GraphError(f"{op.name}: {op.kind} is made from two operators by a fusion, it cannot be declared")
+
+
+def _inner_cuts(inner: Op, state: str) -> tuple[Cut, ...]:
+    """The ways in which the inner operator delivers its output in that state with no step of its own."""
     if state == REPLICATED:
         whole = (REPLICATED,) * len(inner.operands)
-        return Cut(kind=CutKind.PAR, dim="", operands=whole, out=REPLICATED)
-    wanted = (CutKind.SUM,) if state == PARTIAL else (CutKind.PAR,)
-    return next((c for c in signature(inner) if c.out == state and c.kind in wanted), None)
+        return (Cut(kind=CutKind.PAR, dim="", operands=whole, out=REPLICATED),)
+    wanted = (CutKind.SUM, CutKind.LINEAR) if state == PARTIAL else (CutKind.PAR,)
+    return tuple(c for c in signature(inner) if c.out == state and c.kind in wanted)
 
 
 def _cuts(op: Op) -> tuple[Cut, ...]:
-    outer, inner, at = _parts(op)
-    rows = []
-    for cut in signature(outer):
-        feed = _inner_cut(inner, cut.operands[at])
-        if feed is None or cut.kind in (CutKind.STAT, CutKind.ROUTE):
-            continue
-        rows.append(
-            Cut(
-                kind=cut.kind,
-                dim=feed.dim if cut.kind is CutKind.LINEAR else cut.dim,
-                operands=(*cut.operands[:at], *feed.operands, *cut.operands[at + 1 :]),
-                out=cut.out,
-                loops=tuple(dict.fromkeys((*cut.loops, *feed.loops))),
-                combine=cut.combine,
-                partial_scale=cut.partial_scale,
-                multiple_of=cut.multiple_of,
-            )
+    outer, inner, at = parts(op)
+    return tuple(
+        Cut(
+            kind=cut.kind,
+            dim=feed.dim if cut.kind is CutKind.LINEAR else cut.dim,
+            operands=(*cut.operands[:at], *feed.operands, *cut.operands[at + 1 :]),
+            out=cut.out,
+            loops=tuple(dict.fromkeys((*cut.loops, *feed.loops))),
+            combine=cut.combine,
+            partial_scale=cut.partial_scale,
+            multiple_of=math.lcm(cut.multiple_of, feed.multiple_of),
         )
-    return tuple(rows)
+        for cut in signature(outer)
+        if cut.kind not in (CutKind.STAT, CutKind.ROUTE)
+        for feed in _inner_cuts(inner, cut.operands[at])
+    )
 
 
 def _flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
     total: dict[str, Num] = {}
-    for part in _parts(op)[:2]:
+    for part in parts(op)[:2]:
         for peak, flops in op_kind(part.kind).flops(part, local, full).items():
             total[peak] = total.get(peak, 0.0) + flops
     return total
 
 
 def _read_fraction(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assumptions) -> Num:
-    outer, inner, at = _parts(op)
+    outer, inner, at = parts(op)
     if at <= index < at + len(inner.operands):
         return op_kind(inner.kind).read_fraction(inner, index - at, local, full, assumptions)
     own = index if index < at else index - len(inner.operands) + 1
@@ -119,4 +124,14 @@ def _read_fraction(op: Op, index: int, local: Sizes, full: Sizes, assumptions: A
 
 
 for _fusion in FUSIONS:
-    register(OpKind(name=_fusion.name, summary=_fusion.summary, cuts=_cuts, flops=_flops, read_fraction=_read_fraction))
+    register(
+        OpKind(
+            name=_fusion.name,
+            summary=_fusion.summary,
+            cuts=_cuts,
+            flops=_flops,
+            read_fraction=_read_fraction,
+            attrs={"at": (int,), "inner": (Op,), "outer": (Op,)},
+            check=_check,
+        )
+    )

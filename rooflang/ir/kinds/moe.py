@@ -1,8 +1,9 @@
 """Mixture of experts: routing, dispatch, combine.
 
 Routed tensors carry the token dims and the expert dim; `fill` = k/E says that a token has rows at k of E experts.
-Dispatch and combine may be cut by tokens, by the hidden dim, by experts, or *routed*: tokens cut on one side, experts on the
-other, with the all-to-all inside the kernel (the named fusion of a token cut and its all-to-all).
+Gates hold the weight of every chosen expert and 0 for the others. Dispatch and combine may be cut by tokens, by the
+hidden dim, by experts, or *routed*: tokens cut on one side, experts on the other, with the all-to-all inside the kernel
+(the named fusion of a token cut and its all-to-all).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Mapping
 from rooflang.assumptions import Assumptions
 from rooflang.errors import GraphError
 from rooflang.ir.cut import PARTIAL, REPLICATED, Cut, CutKind
-from rooflang.ir.kinds.rows import expect, linear, par
+from rooflang.ir.kinds.rows import expect, expect_labels, expect_rank, linear, par
 from rooflang.ir.op import Op, OpKind, Sizes, register
 from rooflang.ir.tensor import Num
 
@@ -32,10 +33,40 @@ def _tokens(op: Op) -> tuple[str, ...]:
 
 def _check_routed(op: Op) -> None:
     expect(op, 2)
-    routed = op.output if op.kind == "dispatch" else op.operands[0]
-    for tensor in (routed, op.operands[1]):
+    gates = op.operands[1]
+    plain, routed = (op.operands[0], op.output) if op.kind == "dispatch" else (op.output, op.operands[0])
+    for tensor in (routed, gates):
         if _expert(op) not in tensor.dims:
             raise GraphError(f"{op.name}: {tensor.name} lacks the expert dim {_expert(op)!r}")
+    expect_labels(op, routed.dims, (*plain.dims, _expert(op)), routed.name)
+    if not set(_tokens(op)) < set(plain.dims):
+        raise GraphError(
+            f"{op.name}: {plain.name} has the dims {' '.join(plain.dims)}",
+            expected=f"{' '.join(_tokens(op))} and one that the gates lack",
+        )
+
+
+def _check_route(op: Op) -> None:
+    expect(op, 1)
+    _check_logits(op)
+    if op.attr("top_k", 1) < 1:
+        raise GraphError(f"{op.name}: top_k={op.attr('top_k')}", expected="1 or more")
+
+
+def _check_logits(op: Op) -> None:
+    logits = op.operands[0]
+    expect_labels(op, logits.dims, op.output.dims, logits.name)
+    if _expert(op) not in logits.dims:
+        raise GraphError(f"{op.name}: {logits.name} lacks the expert dim {_expert(op)!r}")
+
+
+def _check_hash(op: Op) -> None:
+    expect(op, 3)
+    _check_logits(op)
+    expect_labels(op, op.operands[1].dims, _tokens(op), op.operands[1].name)
+    expect_rank(op, 2, "token ids", "chosen experts")
+    if set(op.operands[2].dims) & set(op.operands[0].dims):
+        raise GraphError(f"{op.name}: the table shares a dim with the logits", expected="dims of its own")
 
 
 def _route_flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
@@ -49,7 +80,7 @@ def _route_cuts(op: Op) -> tuple[Cut, ...]:
     if op.kind == "hash_route":
         return rows
     expert = _expert(op)
-    # Experts are chosen on the *full* logits: shards exchange their top-k candidates first. A local top-k would be wrong.
+    # Experts are chosen on the *full* logits: shards exchange their top-k candidates first. A local top-k is wrong.
     choose = Cut(
         kind=CutKind.STAT,
         dim=expert,
@@ -102,7 +133,8 @@ register(
         summary="top-k experts and their weights from the full logits",
         cuts=_route_cuts,
         flops=_route_flops,
-        check=lambda op: expect(op, 1),
+        attrs={"expert": (str,), "top_k": (int,)},
+        check=_check_route,
     )
 )
 register(
@@ -112,7 +144,8 @@ register(
         cuts=_route_cuts,
         flops=_route_flops,
         read_fraction=_hash_read,
-        check=lambda op: expect(op, 3),
+        attrs={"expert": (str,), "top_k": (int,)},
+        check=_check_hash,
     )
 )
 register(
@@ -120,6 +153,7 @@ register(
         name="dispatch",
         summary="a row for every (token, chosen expert); operands: tokens, gates",
         cuts=_dispatch_cuts,
+        attrs={"expert": (str,)},
         check=_check_routed,
         linear=True,
     )
@@ -130,6 +164,7 @@ register(
         summary="weighted sum of the chosen experts' rows; operands: rows, gates",
         cuts=_combine_cuts,
         flops=_combine_flops,
+        attrs={"expert": (str,)},
         check=_check_routed,
         linear=True,
     )

@@ -36,5 +36,12 @@ def _flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
 
 
 register(
-    OpKind(name="rms_norm", summary="x / rms(x) over one label, times a gain", cuts=_cuts, flops=_flops, check=_check)
+    OpKind(
+        name="rms_norm",
+        summary="x / rms(x) over one label, times a gain",
+        cuts=_cuts,
+        flops=_flops,
+        attrs={"over": (str,)},
+        check=_check,
+    )
 )

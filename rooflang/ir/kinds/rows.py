@@ -39,6 +39,15 @@ def expect(op: Op, count: int) -> None:
         raise GraphError(f"{op.name}: {op.kind} takes {count} operands, not {len(op.operands)}")
 
 
+def expect_rank(op: Op, index: int, *words: str) -> None:
+    """Raise `GraphError` unless operand `index` has as many dims as there are words for them."""
+    if len(op.operands[index].dims) != len(words):
+        raise GraphError(
+            f"{op.name}: {op.operands[index].name} has the dims {' '.join(op.operands[index].dims) or '(none)'}",
+            expected=f"{len(words)} dims: {', '.join(words)}",
+        )
+
+
 def expect_labels(op: Op, found: Sequence[str], wanted: Sequence[str], what: str) -> None:
     """Raise `GraphError` unless two label sequences are the same set."""
     if set(found) != set(wanted):
