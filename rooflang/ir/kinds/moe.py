@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from rooflang.assumptions import Assumptions
 from rooflang.errors import GraphError
 from rooflang.ir.cut import PARTIAL, REPLICATED, Cut, CutKind
-from rooflang.ir.kinds.rows import expect, expect_labels, expect_rank, linear, par
+from rooflang.ir.kinds.rows import expect, expect_labels, linear, par
 from rooflang.ir.op import Op, OpKind, Sizes, register
 from rooflang.ir.tensor import Num
 
@@ -64,9 +64,12 @@ def _check_hash(op: Op) -> None:
     expect(op, 3)
     _check_logits(op)
     expect_labels(op, op.operands[1].dims, _tokens(op), op.operands[1].name)
-    expect_rank(op, 2, "token ids", "chosen experts")
-    if set(op.operands[2].dims) & set(op.operands[0].dims):
-        raise GraphError(f"{op.name}: the table shares a dim with the logits", expected="dims of its own")
+    table = op.operands[2]
+    if len(table.dims) not in (1, 2) or set(table.dims) & set(op.operands[0].dims):
+        raise GraphError(
+            f"{op.name}: {table.name} has the dims {' '.join(table.dims)}",
+            expected="token ids and, if a token has several experts, a dim of these",
+        )
 
 
 def _route_flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
