@@ -1,0 +1,94 @@
+"""Saturation of a block kind: load its program, step it within limits, freeze, name what was found.
+
+The e-graph depends on the block's structure and the number of axes only; batch, context, hardware and names play no
+part. Saturations are kept by program text, so that blocks of equal structure are saturated once in a process, whatever
+graph they come from.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from time import perf_counter
+
+from rooflang.eqsat import core
+from rooflang.eqsat.decode import decode
+from rooflang.eqsat.frozen import FrozenBlock, Iteration, Limits, SaturationStats, StopReason
+from rooflang.eqsat.program import ALL, Program, program
+from rooflang.eqsat.prune import Pruned, prune
+from rooflang.ir.blocks import BlockKind, Blocks
+from rooflang.rules.theory import Theory
+
+_NO_RULE: frozenset[str] = frozenset()
+_DEFAULT = Limits()
+
+
+def saturate(
+    kind: BlockKind, axes: int, *, disabled: frozenset[str] = _NO_RULE, limits: Limits = _DEFAULT
+) -> FrozenBlock:
+    """All layouts of a block over `axes` mesh axes (0: one GPU) that the primitives reach, those in `disabled` left
+    out.
+
+    A limit ends it early: `stats.stop` says so, and what was found until then is returned. Raises `UnknownNameError`
+    for a name in `disabled` that is no rule, `ValueRangeError` for axes outside 0 … 10, `GraphError` for more than 61
+    dim labels in the block.
+    """
+    return _frozen(kind, axes, disabled, limits)
+
+
+def saturate_all(
+    blocks: Blocks, axes: int, *, disabled: frozenset[str] = _NO_RULE, limits: Limits = _DEFAULT
+) -> dict[str, FrozenBlock]:
+    """`saturate` for every kind of block of a graph, by the kind's name."""
+    return {kind.name: saturate(kind, axes, disabled=disabled, limits=limits) for kind in blocks.kinds}
+
+
+@lru_cache(maxsize=64)
+def _frozen(kind: BlockKind, axes: int, disabled: frozenset[str], limits: Limits) -> FrozenBlock:
+    theory = Theory.of(kind, axes, fused="fuse_kernels" not in disabled)
+    return decode(theory, *_saturated(program(theory, disabled), axes, limits))
+
+
+@lru_cache(maxsize=64)
+def _saturated(text: Program, axes: int, limits: Limits) -> tuple[Pruned, SaturationStats]:
+    from rooflang.eqsat.engine import Engine  # here: it imports egglog, which takes 0.4 s
+
+    begin = perf_counter()
+    engine = Engine()
+    engine.load(text.commands)
+    loaded = perf_counter()
+    iterations, stop = [], None
+    while stop is None:
+        before = perf_counter()
+        changed = engine.step(ALL)
+        after = perf_counter()
+        enodes, facts = _count(engine.sizes())
+        iterations.append(Iteration(enodes=sum(enodes.values()), facts=sum(facts.values()), seconds=after - before))
+        if not changed:
+            stop = StopReason.SATURATED
+        elif iterations[-1].enodes + iterations[-1].facts > limits.nodes:
+            stop = StopReason.NODE_LIMIT
+        elif after - loaded > limits.seconds:
+            stop = StopReason.TIME_LIMIT
+    done = perf_counter()
+    pruned = prune(engine.freeze(), axes)
+    stats = SaturationStats(
+        enodes=enodes,
+        facts=facts,
+        classes=pruned.classes,
+        views=pruned.views,
+        iterations=tuple(iterations),
+        stop=stop,
+        rules=text.rules,
+        commands=len(text.commands),
+        load_s=loaded - begin,
+        saturate_s=done - loaded,
+        freeze_s=perf_counter() - done,
+    )
+    return pruned, stats
+
+
+def _count(sizes: dict[str, int]) -> tuple[dict[str, int], dict[str, int]]:
+    """Rows by constructor and rows by relation, sorted by name."""
+    enodes = {name: count for name, count in sorted(sizes.items()) if core.is_constructor(name)}
+    facts = {name: count for name, count in sorted(sizes.items()) if not core.is_constructor(name)}
+    return enodes, facts

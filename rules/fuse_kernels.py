@@ -1,0 +1,77 @@
+"""fuse_kernels: named pairs of operators become one kernel, and a token cut with its all-to-all becomes a routed
+one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rooflang.ir.cut import CutKind
+from rooflang.ir.kinds.fused import FUSIONS, fuse
+from rooflang.ir.op import Op, op_kind
+from rooflang.rules.examples import mlp
+from rooflang.rules.record import Egglog, Exactness, Ok, Refusal, Rule, Verdict
+from rooflang.rules.text import decide_by_row, row
+from rooflang.rules.theory import Shape, Theory, fusion_of
+
+NAME = "fuse_kernels"
+
+
+def check(outer: Op, inner: Op) -> Verdict:
+    """May `inner` be computed inside `outer`, which reads it? `Ok` carries the fused `Op`."""
+    fusion = fusion_of(outer, inner)
+    if fusion is not None:
+        return Ok(result=fuse(fusion, outer, inner))
+    if not op_kind(inner.kind).pure:
+        return Refusal(code="side-effect", reason=f"{inner.name} has side effects, and others may read its output")
+    if (outer.kind, inner.kind) not in {(named.outer, named.inner) for named in FUSIONS}:
+        return Refusal(code="no-such-fusion", reason=f"no named fusion computes {inner.kind} inside {outer.kind}")
+    return Refusal(code="not-adjacent", reason=f"{outer.name} does not read {inner.name} as the operand that fuses")
+
+
+def facts(theory: Theory) -> Iterable[str]:
+    """`(Fuse at outer inner kernel)` for the pairs of this block, `(Route<n> kernel row c0 … co)` for routed cuts."""
+    for pair in theory.pairs:
+        yield f"(Fuse {pair.at} {pair.outer} {pair.inner} {pair.kernel})"
+    for kernel, op in enumerate(theory.kernels):
+        for index, cut in theory.rows(op):
+            if cut.kind is CutKind.ROUTE:
+                digits = " ".join(str(theory.codes[entry]) for entry in (*cut.operands, cut.out))
+                yield f"(Route{len(op.operands)} {kernel} {index} {digits})"
+
+
+def _fuse_rule(outer: int, inner: int, at: int) -> str:
+    left = "".join(f"x{i} " for i in range(at))
+    right = "".join(f"x{i} " for i in range(at + 1, outer))
+    return (
+        f"(rule ((= e (Op{outer} ko {left}y {right})) (= y (Op{inner} ki {row('z', inner)})) (Fuse {at} ko ki kf))\n"
+        f"      ((union e (Op{outer + inner - 1} kf {left}{row('z', inner)}{right}))) :ruleset {NAME})"
+    )
+
+
+def rules(shape: Shape) -> tuple[str, ...]:
+    fused = (_fuse_rule(outer, inner, at) for outer, inner, at in shape.fusions)
+    routed = (decide_by_row("Route", arity, NAME) for arity in shape.arities)
+    return (*fused, *routed)
+
+
+RULE = Rule(
+    name=NAME,
+    summary="compute an operator inside the one that reads it: the intermediate never leaves the chip",
+    before="outer(…, inner(z), …); or dispatch and combine cut by tokens, beside an all-to-all",
+    after="fused(…, z, …); or the routed kernel that holds its all-to-all",
+    why=(
+        "the fused kernel is defined as the composition, roundings included; other readers of the intermediate still "
+        "find it, since the unfused form stays in the same class"
+    ),
+    preconditions=(
+        "a named fusion of the two kinds",
+        "inner feeds that operand of outer",
+        "inner is free of side effects",
+    ),
+    exactness=Exactness.EXACT,
+    check=check,
+    fires=lambda: check(mlp()[1], mlp()[0]),
+    refused=lambda: check(mlp()[2], mlp()[1]),
+    egglog=Egglog(rules=rules, facts=facts),
+)

@@ -1,0 +1,21 @@
+"""merge_gather_broadcast: shards that every coordinate needs whole are all-gathered."""
+
+from rooflang.ir.tensor import Role, Tensor
+from rooflang.rules.laws import ALL_GATHER, merge_rule
+from rooflang.rules.record import Exactness
+
+_HIDDEN = Tensor(name="h", dims=("batch", "hidden"), dtype="bf16")
+_CACHE = Tensor(name="kv", dims=("batch", "context", "width"), dtype="fp8", role=Role.KV_CACHE)
+
+RULE = merge_rule(
+    "merge_gather_broadcast",
+    ALL_GATHER,
+    summary="a value cut along a dim, wanted whole by every coordinate, is all-gathered",
+    before="broadcast[a](gather[d,a] x)",
+    after="all_gather[d,a] x",
+    why="both put the shards of d side by side, in the order of their coordinates, on every coordinate of a",
+    preconditions=("the value is cut along d on axis a",),
+    exactness=Exactness.EXACT,
+    good=(_HIDDEN, ("hidden",), ("R",)),
+    bad=(_CACHE, ("context",), ("R",)),
+)

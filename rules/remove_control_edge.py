@@ -1,0 +1,46 @@
+"""remove_control_edge: an operator no longer waits for another one that it does not read from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from rooflang.ir.graph import Graph
+from rooflang.rules.examples import decode_step
+from rooflang.rules.order import ControlEdge, memory_conflicts, path
+from rooflang.rules.record import Exactness, Ok, Refusal, Rule, Verdict
+
+NAME = "remove_control_edge"
+
+
+def check(graph: Graph, before: str, after: str, *, control: Collection[ControlEdge]) -> Verdict:
+    """May the control edge be dropped? `Ok` carries the edge."""
+    edge = (before, after)
+    if edge not in control:
+        reason = f"no control edge leads from {before} to {after}; an order that data need cannot be removed"
+        return Refusal(code="no-such-edge", reason=reason)
+    rest = [other for other in control if other != edge]
+    for writer, reader in memory_conflicts(graph):
+        first, second = (writer.name, reader.name)
+        if path(graph, control, reader.name, writer.name):
+            first, second = second, first
+        if path(graph, control, first, second) and not path(graph, rest, first, second):
+            reason = f"{writer.name} overwrites memory that {reader.name} reads: their order would be left open"
+            return Refusal(code="memory-order", reason=reason)
+    return Ok(result=edge)
+
+
+RULE = Rule(
+    name=NAME,
+    summary="drop a wait: more orders become possible, values do not change",
+    before="a, then b",
+    after="a, b in any order",
+    why="a value depends on operands, never on when they were computed, unless memory is written in place",
+    preconditions=(
+        "the edge is a control edge, no data edge",
+        "no order between a write in place and a read hangs on it",
+    ),
+    exactness=Exactness.EXACT,
+    check=check,
+    fires=lambda: check(decode_step(), "save", "attend", control=[("save", "append"), ("save", "attend")]),
+    refused=lambda: check(decode_step(), "save", "append", control=[("save", "append")]),
+)
