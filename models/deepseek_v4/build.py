@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 from rooflang.assumptions import Assumptions
+from rooflang.errors import ValueRangeError
 from rooflang.ir.graph import Graph
 from rooflang.ir.tensor import Tensor
 from rooflang.models.deepseek_v4 import hyper
@@ -19,7 +22,9 @@ def build(name: str, config: DeepseekV4Config, workload: Workload, assumptions: 
 
     Blocks are `embed`, `layers.<n>` and `head`. The outputs are the next tokens (batch), then what the step leaves
     behind: in prefill every layer's caches, in decode new KV entries where the profile appends none.
+    Raises `ValueRangeError` for a prompt that does not fill whole groups of the compressor.
     """
+    _check_groups(config, workload)
     s = Scope(f"{name} {workload.stage}", config, workload, assumptions)
     s.enter("embed")
     tokens = s.tokens()
@@ -29,6 +34,19 @@ def build(name: str, config: DeepseekV4Config, workload: Workload, assumptions: 
         stream = _layer(s, layer, ratio, stream, tokens)
     s.enter("head")
     return s.graph.build(head(s, stream), *s.left)
+
+
+def _check_groups(config: DeepseekV4Config, workload: Workload) -> None:
+    """A prompt is compressed by whole groups. In decode the last group of the context may still be filling up."""
+    group = math.lcm(*(set(config.ratios) - {0}))
+    if workload.stage == "prefill" and workload.context % group:
+        below = workload.context // group * group
+        raise ValueRangeError(
+            f"a prompt of {workload.context:,} tokens does not fill whole groups of {group}",
+            where="--context",
+            expected=f"a multiple of {group} tokens",
+            hint=" or ".join(f"{tokens:,}" for tokens in (below, below + group) if tokens),
+        )
 
 
 def _layer(s: Scope, layer: int, ratio: int, stream: Tensor, tokens: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ INDEX_DTYPE = "fp4"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caches:
-    """What attention reads: (batch window kv), (batch ctx kv), (batch ctx index_dim); None where a layer has none."""
+    """What attention reads: (batch window head_dim), (batch ctx head_dim), (batch ctx index_dim)."""
 
     window: Tensor
     context: Tensor | None = None
@@ -32,8 +32,8 @@ def layer_caches(s: Scope, ratio: int, x: Tensor) -> Caches:
     window = _window(s, x)
     if ratio == 0:
         return Caches(window=window)
-    projected = _compressor(s, "compressor", ratio, x, "kv")
-    context = _compressed(s, "context", ratio, projected, "kv", ENTRY_DTYPE)
+    projected = _compressor(s, "compressor", ratio, x, "head_dim")
+    context = _compressed(s, "context", ratio, projected, "head_dim", ENTRY_DTYPE)
     if not has_indexer(ratio):
         return Caches(window=window, context=context)
     if s.assumptions.indexer:
@@ -46,14 +46,16 @@ def layer_caches(s: Scope, ratio: int, x: Tensor) -> Caches:
 
 
 def _window(s: Scope, x: Tensor) -> Tensor:
-    """The last tokens, uncompressed: one KV entry per token, shared by all heads."""
-    weight = s.weight("wkv", "hidden kv", s.config.linear_dtype)
-    kv = s.norm("kv_norm", s.op("kv", "matmul", [x, weight], f"{s.rows} kv", group="projections"), "kv")
+    """The last tokens, uncompressed: one entry per token, key and value of all heads at once."""
+    weight = s.weight("wkv", "hidden head_dim", s.config.linear_dtype)
+    kv = s.op("kv", "matmul", [x, weight], f"{s.rows} head_dim", group="projections")
+    kv = s.norm("kv_norm", kv, "head_dim")
+    dims = "batch window head_dim"
     if s.prefill:
-        window = s.op("window", "last_window", [kv], "batch window kv", ENTRY_DTYPE, group="kv cache", role=Role.OUTPUT)
+        window = s.op("window", "last_window", [kv], dims, ENTRY_DTYPE, group="kv cache", role=Role.OUTPUT)
         s.left.append(window)
         return window
-    return _append(s, "window", kv, "batch window kv", ENTRY_DTYPE, rate=1.0)
+    return _append(s, "window", kv, dims, ENTRY_DTYPE, rate=1.0)
 
 
 def _compressor(s: Scope, name: str, ratio: int, x: Tensor, width: str) -> Tensor | None:

@@ -101,7 +101,6 @@ def dim_table(config: DeepseekV4Config, workload: Workload) -> dict[str, Dim]:
         Dim(label="head", size=c.num_attention_heads // c.o_groups, meaning="head in group"),
         Dim(label="head_dim", size=c.head_dim, meaning="head width"),
         Dim(label="o_lora", size=c.o_lora_rank, meaning="output rank"),
-        Dim(label="kv", size=c.head_dim, meaning="KV width"),
         # A prompt shorter than the window fills only a part of it.
         Dim(label="window", size=min(c.sliding_window, workload.context)),
         # The compressor makes a value and a gate per entry; at ratio 4 for each of two overlapping groups of tokens.

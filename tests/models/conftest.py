@@ -1,0 +1,50 @@
+"""Helpers of the model tests: graphs of small and full models, FLOPs of a graph by peak rate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from rooflang.assumptions import PHYSICAL, Assumptions
+from rooflang.ir import Graph, op_kind
+from rooflang.models import Workload, load
+from rooflang.models.deepseek_v4 import Config, build
+
+Build = Callable[..., Graph]
+
+
+@pytest.fixture(scope="session")
+def flash_config() -> Config:
+    """Flash cut to its first six layers: two of window only, then ratio 4 and 128 twice; hash routing in three."""
+    config = load("deepseek-v4-flash").config
+    assert isinstance(config, Config)
+    return msgspec.structs.replace(config, num_hidden_layers=6)
+
+
+@pytest.fixture(scope="session")
+def small(flash_config: Config) -> Build:
+    """Graph of the six-layer model: `small(stage, assumptions, context=…, batch=…, **config fields to change)`."""
+
+    def graph(
+        stage: str, assumptions: Assumptions = PHYSICAL, *, context: int = 65536, batch: int = 8, **fields: object
+    ) -> Graph:
+        workload = Workload(stage=stage, context=context, batch=batch)  # type: ignore[arg-type]
+        return build("small", msgspec.structs.replace(flash_config, **fields), workload, assumptions)
+
+    return graph
+
+
+@pytest.fixture(scope="session")
+def flops() -> Callable[[Graph], dict[str, float]]:
+    """FLOPs of an unsplit graph by peak rate."""
+
+    def count(graph: Graph) -> dict[str, float]:
+        total: dict[str, float] = {}
+        for op in graph.ops:
+            for peak, amount in op_kind(op.kind).flops(op, graph.sizes, graph.sizes).items():
+                total[peak] = total.get(peak, 0.0) + amount
+        return total
+
+    return count
