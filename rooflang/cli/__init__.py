@@ -1,0 +1,44 @@
+"""The command line. It imports nothing heavy before a subcommand asks for it."""
+
+from __future__ import annotations
+
+import click
+
+from rooflang import __version__
+from rooflang.cli.program import Program
+
+_EPILOG = """\b
+Start with:
+  rooflang optimize deepseek-v4-pro --hardware b300 --gpus 8 --stage decode --context 64k
+\b
+Exit codes:
+  0    done
+  1    a bug in RoofLang: please report the traceback
+  2    an option, a file or a name that cannot be used
+  3    it does not fit into memory; the largest tensors are named
+  4    a limit ended the work before there was any result
+  130  interrupted
+"""
+
+
+@click.group(
+    cls=Program,
+    lazy={
+        "optimize": ("rooflang.cli.optimize", "find the frontier of throughput and interactivity"),
+        "simulate": ("rooflang.cli.simulate", "simulate one configuration"),
+        "models": ("rooflang.cli.models", "list the models, or show one"),
+        "hardware": ("rooflang.cli.hardware", "list the platforms, show one, or check a file"),
+        "rules": ("rooflang.cli.rules", "list the rewrite rules, or show one"),
+        "tables": ("rooflang.cli.tables", "recompute the paper's Tables 7 and 8"),
+    },
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(__version__, prog_name="rooflang", message="%(prog)s %(version)s")
+def program() -> None:
+    """The best layout of an LLM's inference over a cluster, how fast it can go, and what stops it."""
+
+
+def main() -> None:
+    """Run the program on the command line's arguments and exit."""
+    program(prog_name="rooflang")

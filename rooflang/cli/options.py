@@ -1,0 +1,125 @@
+"""Options that several subcommands share."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from rooflang.cli.types import Count, JsonFile, Known, OptionType, hardware_names, profile_names
+from rooflang.errors import ValueRangeError
+
+if TYPE_CHECKING:
+    from rooflang.ir import Graph
+    from rooflang.models import Model
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+model = click.argument("model", metavar="MODEL")
+
+#: Options that say what is computed, in the order of the help text.
+_TASK = (
+    click.option(
+        "--hardware",
+        required=True,
+        type=Known("hardware", hardware_names, suffix=".toml"),
+        metavar="b300|gb300|gh200|h200|FILE.toml",
+        help="Platform by name, or a hardware file.",
+    ),
+    click.option("--gpus", required=True, type=Count(), help="Number of GPUs in the cluster."),
+    click.option(
+        "--stage",
+        default="decode",
+        show_default=True,
+        type=Known("stage", lambda: ("decode", "prefill")),
+        metavar="decode|prefill",
+        help="One token for each request beside a KV cache, or the whole prompt at once.",
+    ),
+    click.option(
+        "--context",
+        type=Count(),
+        help="Tokens of context of each request: 65536, 64k, 1m (k = 1024). A model needs it.",
+    ),
+)
+_HOW = (
+    click.option(
+        "--overlap",
+        default="perfect",
+        show_default=True,
+        type=Known("overlap", lambda: ("perfect", "none")),
+        metavar="perfect|none",
+        help="Computation and communication hide each other as far as they can, or never.",
+    ),
+    click.option(
+        "--assumptions",
+        default="physical",
+        show_default=True,
+        type=Known("assumption profile", profile_names),
+        metavar="physical|paper",
+        help="What hardware does, or what the RoofLang paper's published numbers take for granted.",
+    ),
+)
+json_file = click.option(
+    "--json",
+    "target",
+    type=JsonFile(),
+    metavar="FILE",
+    help="Also write the result as JSON; - writes it to standard output instead.",
+)
+
+
+def _apply(options: tuple[Callable[[_Command], _Command], ...]) -> Callable[[_Command], _Command]:
+    def decorate(command: _Command) -> _Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+task = _apply(_TASK)
+how = _apply(_HOW)
+
+
+def check_workload(ctx: click.Context, model: str, context: int | None) -> int:
+    """The context, 0 for a graph file. Raises for a model without one, and for a graph with options of models."""
+    if not model.endswith(".rl"):
+        if context is None:
+            raise click.UsageError("Missing option '--context', which a model needs.", ctx)
+        return context
+    for name in ("stage", "context"):
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise ValueRangeError(
+                "a graph file says itself what one step is",
+                where=f"--{name}",
+                expected="a model, or a graph without this option",
+            )
+    return 0
+
+
+def load_subject(model: str) -> Model | Graph:
+    """The model, or the graph of a file that ends in `.rl`. Raises a typed error for what cannot be read."""
+    if model.endswith(".rl"):
+        from rooflang.ir.text import read
+
+        return read(model)
+    from rooflang.models import load
+
+    return load(model)
+
+
+def spell(ctx: click.Context) -> str:
+    """The command line that gives the same result again, without defaults and options of output."""
+    words = ctx.command_path.split()
+    for param in ctx.command.params:
+        assert param.name is not None
+        if ctx.get_parameter_source(param.name) is not ParameterSource.COMMANDLINE or param.name in ("target", "quiet"):
+            continue
+        value = ctx.params[param.name]
+        for each in value if param.multiple else (value,):
+            text = param.type.spell(each) if isinstance(param.type, OptionType) else str(each)
+            words.extend([param.opts[0], text] if isinstance(param, click.Option) else [text])
+    return shlex.join(words)

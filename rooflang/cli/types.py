@@ -1,0 +1,166 @@
+"""Types of options. Each reads text, with a typed error that names the option, and spells its value as it is typed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rooflang.cli.output import JsonTarget
+from rooflang.errors import UnknownNameError, ValueRangeError
+from rooflang.units import parse, parse_count
+
+#: `4x14` in a partition: fourteen stages of four layers.
+_RUN = re.compile(r"(?P<layers>[0-9]+)(?:[x×*](?P<stages>[0-9]+))?")
+
+#: More stages than this are a slip of the finger; it also bounds the work of reading `1x999999999`.
+_MOST_STAGES = 10_000
+
+
+def _where(param: click.Parameter | None) -> str:
+    return param.opts[0] if param else ""
+
+
+if TYPE_CHECKING:
+    _Type = click.ParamType[Any]
+else:
+    _Type = click.ParamType  # older releases of click cannot be subscripted here
+
+
+class OptionType(_Type):
+    """A type whose `read` raises typed errors; values that are read already are left as they are."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return self.read(value, _where(param)) if isinstance(value, str) else value
+
+    def read(self, text: str, where: str) -> Any:
+        """The value of the text. Raises a `RooflangError`."""
+        raise NotImplementedError
+
+    def spell(self, value: Any) -> str:
+        """The text that `read` would read back."""
+        return str(value)
+
+
+class Count(OptionType):
+    """A whole number, 1 or more: `65536`, `64k`, `1m`."""
+
+    name = "N"
+
+    def read(self, text: str, where: str) -> int:
+        value = parse_count(text, where=where)
+        if value < 1:
+            raise ValueRangeError(f"{text} is not possible", where=where, expected="a whole number, 1 or more")
+        return value
+
+    def spell(self, value: int) -> str:
+        from rooflang.report.numbers import show_count
+
+        return show_count(value)
+
+
+class Counts(OptionType):
+    """Whole numbers, 1 or more, with commas between them."""
+
+    name = "N,N,…"
+
+    def read(self, text: str, where: str) -> tuple[int, ...]:
+        return tuple(Count().read(part, where) for part in text.split(","))
+
+    def spell(self, value: Iterable[int]) -> str:
+        return ",".join(map(Count().spell, value))
+
+
+class Layers(OptionType):
+    """Layers per pipeline stage: `3,4,4,2`, or `3,4x14,2` for fourteen stages of four."""
+
+    name = "L,L,…"
+
+    def read(self, text: str, where: str) -> tuple[int, ...]:
+        layers: list[int] = []
+        for part in text.split(","):
+            match = _RUN.fullmatch(part.strip())
+            stages = int(match["stages"] or 1) if match else 0
+            if match is None or not 1 <= stages <= _MOST_STAGES:
+                raise ValueRangeError(
+                    f"cannot read the partition {text!r}",
+                    where=where,
+                    expected="layers per stage, such as 3,4,4,2 or 3,4x14,2",
+                )
+            layers.extend([int(match["layers"])] * stages)
+        return tuple(layers)
+
+    def spell(self, value: Iterable[int]) -> str:
+        from rooflang.report.numbers import show_layers
+
+        return show_layers(value)
+
+
+class Seconds(OptionType):
+    """A time above 0: `60`, `1.5`, `500ms`; without a unit in seconds."""
+
+    name = "S"
+
+    def read(self, text: str, where: str) -> float:
+        try:
+            value = parse(float(text), "s", where=where)
+        except ValueError:
+            value = parse(text, "s", where=where)
+        if value == 0:
+            raise ValueRangeError("no time at all", where=where, expected="a time above 0")
+        return value
+
+    def spell(self, value: float) -> str:
+        return f"{value:g}"
+
+
+class Known(OptionType):
+    """One of a few names, in any case. `names` is called when there is text to read; a path ends in `suffix`."""
+
+    def __init__(self, kind: str, names: Callable[[], Iterable[str]], *, suffix: str = "") -> None:
+        self.name = kind
+        self._names = names
+        self._suffix = suffix
+
+    def read(self, text: str, where: str) -> str:
+        if self._suffix and text.endswith(self._suffix):
+            return text
+        names = {name.lower(): name for name in self._names()}
+        if text.lower() not in names:
+            raise UnknownNameError(self.name, text, names.values(), where=where)
+        return names[text.lower()]
+
+
+class JsonFile(OptionType):
+    """A file to write JSON to, checked when it is read; `-` is standard output."""
+
+    name = "FILE"
+
+    def read(self, text: str, where: str) -> JsonTarget:
+        return JsonTarget.of(text, where=where)
+
+    def spell(self, value: JsonTarget) -> str:
+        return value.text
+
+
+def hardware_names() -> tuple[str, ...]:
+    """Names of the shipped platforms."""
+    from rooflang.hw import platform_names
+
+    return platform_names()
+
+
+def rule_names() -> tuple[str, ...]:
+    """Names of the rules that a search uses."""
+    from rooflang.rules import rule_names
+
+    return rule_names()
+
+
+def profile_names() -> tuple[str, ...]:
+    """Names of the assumption profiles."""
+    from rooflang.assumptions import PROFILES
+
+    return tuple(PROFILES)

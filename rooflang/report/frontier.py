@@ -1,0 +1,82 @@
+"""The frontier that a search found, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rooflang.report.layout import facts, paragraph, table
+from rooflang.report.numbers import show_count, show_gap, show_memory, show_rate
+from rooflang.report.plans import number_plans, plan_key, show_mesh, show_plans
+from rooflang.search.point import Evaluated, Point, Result
+from rooflang.units import show_bytes, show_seconds
+
+_HEADS = ("plan", "batch", "PP", "mesh", "tok/s/GPU", "tok/s/user", "step", "gap")
+
+
+def show_frontier(points: Sequence[Point]) -> str:
+    """One row a point, highest interactivity first. `gap` is how far the step time is above its lower bound."""
+    numbers = number_plans(points)
+    rows = []
+    for point in points:
+        sim = point.sim
+        rows.append(
+            (
+                str(numbers[plan_key(point)]),
+                show_count(point.batch),
+                str(point.pp),
+                show_mesh(point.mesh),
+                show_rate(sim.tok_s_gpu),
+                show_rate(sim.tok_s_user),
+                show_seconds(sim.step_s),
+                show_gap(point.gap),
+                show_memory(sim.peak_bytes, sim.capacity_bytes),
+                sim.bottleneck,
+            )
+        )
+    capacity = show_bytes(points[0].sim.capacity_bytes)
+    return table((*_HEADS, f"of {capacity}", "<bottleneck"), rows)
+
+
+def show_result(result: Result, command: str) -> str:
+    """Everything about a search: what was asked, the frontier, its plans in words, the work, and how to do it again."""
+    parts = [show_inputs(result.inputs), show_frontier(result.frontier), show_plans(result.frontier)]
+    parts.extend([facts(_footer(result), indent=""), show_origin(result.inputs, command)])
+    return "\n\n".join(parts)
+
+
+def show_inputs(inputs: Mapping[str, Any]) -> str:
+    """One line: the model, the workload, the cluster and the way it was computed."""
+    context = f", context {show_count(inputs['context'])}" if inputs["context"] else ""
+    return paragraph(
+        f"{inputs['model']}, {inputs['stage']}{context}, on {inputs['gpus']} {inputs['hardware']}; "
+        + (f"{inputs['search']} search, " if "search" in inputs else "")
+        + f"{inputs['overlap']} overlap, {inputs['assumptions']} assumptions",
+        then="  ",
+    )
+
+
+def _footer(result: Result) -> list[tuple[str, str]]:
+    scopes = sorted({point.bound_scope for point in result.frontier if point.bound_scope})
+    rows = [("note", note) for note in result.notes]
+    rows.extend(("bound", scope) for scope in scopes)
+    rows.append(("looked at", show_work(result.evaluated)))
+    rows.append(("stopped by", f"{result.stopped_by}, after {show_seconds(result.seconds)}"))
+    return rows
+
+
+def show_origin(inputs: Mapping[str, Any], command: str) -> str:
+    """How to get the result again. The command is not wrapped, so that it can be copied."""
+    return f"Again, with inputs of hash {inputs['hash']}:\n  {command}"
+
+
+def show_work(work: Evaluated) -> str:
+    """The counts of a search in words, those that are zero left out."""
+    counts = (
+        (work.configurations, "configurations"),
+        (work.screened_out, "screened out by cost"),
+        (work.extracted, "extracted from e-graphs"),
+        (work.simulated, "simulated"),
+        (work.out_of_memory, "of these out of memory"),
+    )
+    return ", ".join(f"{count:,} {what}" for count, what in counts if count) or "nothing"

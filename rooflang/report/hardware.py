@@ -1,0 +1,73 @@
+"""Platforms as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rooflang.hw import Cluster, Platform
+from rooflang.hw.schema import Section
+from rooflang.report.layout import facts, table
+from rooflang.units import show_bytes, show_seconds
+
+
+def show_platforms(platforms: Sequence[Platform]) -> str:
+    """One row a platform."""
+    rows = []
+    for platform in platforms:
+        rows.append(
+            (
+                platform.name,
+                show_bytes(platform.hbm.capacity_bytes),
+                _per_s(platform.hbm.bandwidth_bytes_per_s),
+                _per_s(platform.scale_up.bandwidth_bytes_per_s),
+                str(platform.scale_up.largest),
+                platform.description,
+            )
+        )
+    return table(("<name", "HBM", "HBM rate", "NVLink", "domain", "<description"), rows)
+
+
+def show_platform(platform: Platform) -> str:
+    """Peaks, fabric levels and memory tiers as one GPU sees them in a cluster of two full domains, and the sources."""
+    cluster = Cluster.of(platform, 2 * platform.scale_up.largest)
+    peaks = [
+        (
+            dtype,
+            f"{peak / 1e12:,.1f} TFLOP/s",
+            f"runs as {platform.gpu.emulated[dtype]}" if dtype in platform.gpu.emulated else "",
+        )
+        for dtype, peak in cluster.device.peaks.items()
+    ]
+    levels = [
+        (level.name, str(level.size), _per_s(level.bytes_per_s), show_seconds(level.latency_s), members)
+        for level, members in zip(cluster.levels, ("GPUs of a domain", "domains, any number of them"), strict=True)
+    ]
+    tiers = [
+        (
+            tier.name,
+            show_bytes(tier.capacity_bytes),
+            _per_s(tier.read_bytes_per_s),
+            _per_s(tier.write_bytes_per_s),
+            show_seconds(tier.latency_s),
+            "reads and writes share the rate" if tier.half_duplex else "reads and writes at once",
+        )
+        for tier in cluster.tiers
+    ]
+    return "\n\n".join(
+        (
+            f"{platform.name}: {platform.description}\nGPU: {platform.gpu.name}",
+            table(("<dtype", "dense peak", "<note"), peaks),
+            table(("<fabric", "joins", "each way per GPU", "latency", "<members"), levels),
+            table(("<memory", "per GPU", "read", "write", "latency", "<note"), tiers),
+            "Sources\n" + facts(_sources(platform)),
+        )
+    )
+
+
+def _per_s(bytes_per_s: float) -> str:
+    return f"{show_bytes(bytes_per_s)}/s"
+
+
+def _sources(platform: Platform) -> list[tuple[str, str]]:
+    sections = ((name, getattr(platform, name)) for name in platform.__struct_fields__)
+    return [(name, section.source) for name, section in sections if isinstance(section, Section)]
