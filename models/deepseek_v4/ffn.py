@@ -31,14 +31,15 @@ def _routed(s: Scope, gates: Tensor, x: Tensor) -> Tensor:
     wide, narrow = f"{s.rows} expert hidden", f"{s.rows} expert ffn"
     travel = s.assumptions.routed_dtype
     rows = s.op("dispatch", "dispatch", [x, gates], wide, travel, fill=fill, group="dispatch")
+    copy = {"fill": fill, "group": "experts", "one_pass": True, "across": "expert"}
     if s.assumptions.expert_copies:
-        rows = s.op("expert_gather", "to_hbm", [rows], wide, travel, fill=fill, group="experts", one_pass=True)
+        rows = s.op("expert_gather", "to_hbm", [rows], wide, travel, **copy)
     up = s.weight("experts_w13", "expert hidden gate ffn", dtype)
     inner = s.op("expert_up", "gated_matmul", [rows, up], narrow, fill=fill, group="experts")
     down = s.weight("experts_w2", "expert ffn hidden", dtype)
     out = s.op("expert_down", "matmul", [inner, down], wide, fill=fill, group="experts")
     if s.assumptions.expert_copies:
-        out = s.op("expert_scatter", "to_hbm", [out], wide, fill=fill, group="experts", one_pass=True)
+        out = s.op("expert_scatter", "to_hbm", [out], wide, **copy)
     return s.op("combine", "combine", [out, gates], f"{s.rows} hidden", group="dispatch")
 
 
