@@ -58,7 +58,8 @@ def collective(
     if not levels:
         return {}
     if assumptions.collective == "bottleneck":
-        return _bottleneck(levels, passes * tensor_bytes, whole=name == "broadcast")
+        cap = cluster.level(levels[-1][0]).domain_cap_bytes_per_s
+        return _bottleneck(levels, passes * tensor_bytes, cap, whole=name == "broadcast")
     out: dict[str, Num] = {}
     share = tensor_bytes
     for level, size, rate in levels:
@@ -67,10 +68,10 @@ def collective(
     return out
 
 
-def _bottleneck(levels: Sequence[tuple[str, int, float]], moved: Num, *, whole: bool) -> dict[str, Num]:
+def _bottleneck(levels: Sequence[tuple[str, int, float]], moved: Num, cap: float, *, whole: bool) -> dict[str, Num]:
     total = math.prod(size for _, size, _ in levels)
     name, _, rate = levels[-1]
     if len(levels) > 1:
         inner = math.prod(size for _, size, _ in levels[:-1])
-        rate = min(levels[0][2], inner * rate)
+        rate = min(levels[0][2], inner * rate, cap)
     return {name: moved * (1.0 if whole else (total - 1) / total) / rate}

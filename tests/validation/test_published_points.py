@@ -1,0 +1,105 @@
+"""Every published DeepSeek V4 point on the four platforms of Table 5, throughput and interactivity, within 1%.
+
+The numbers come out of the model under the `paper` profile; nothing is fitted. See SOURCES.md beside this file.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from rooflang.errors import CapacityError
+from rooflang.search.api import simulate
+from rooflang.units import parse_count
+
+PLATFORMS = ("h200", "gh200", "b300", "gb300")
+MODELS = {"dsv4_flash": "deepseek-v4-flash", "dsv4_pro": "deepseek-v4-pro"}
+TOLERANCE = 0.01
+
+
+def _rows() -> list[dict[str, str]]:
+    with (Path(__file__).parent / "published_points.csv").open(encoding="utf-8", newline="") as file:
+        return [row for row in csv.DictReader(file) if row["hardware"] in PLATFORMS and row["model"] in MODELS]
+
+
+def _name(row: dict[str, str]) -> str:
+    keys = ("model", "stage", "context", "hardware", "gpus", "batch", "dp", "cp", "pp")
+    return "-".join(row[k] for k in keys)
+
+
+def _simulate(row: dict[str, str]) -> tuple[float, float]:
+    point = simulate(
+        MODELS[row["model"]],
+        hardware=row["hardware"],
+        gpus=int(row["gpus"]),
+        stage=row["stage"],
+        context=parse_count(row["context"]),
+        batch=int(row["batch"]),
+        dp=int(row["dp"]),
+        cp=int(row["cp"]),
+        pp=int(row["pp"]),
+        partition=[int(n) for n in row["pp_partition"].split("-")],
+        assumptions="paper",
+    )
+    return point.sim.tok_s_gpu, point.sim.tok_s_user
+
+
+def test_there_are_points_to_compare() -> None:
+    assert len(_rows()) > 90
+
+
+@pytest.mark.parametrize("row", _rows(), ids=_name)
+def test_point(row: dict[str, str]) -> None:
+    gpu, user = _simulate(row)
+    assert gpu == pytest.approx(float(row["tok_s_gpu"]), rel=TOLERANCE)
+    assert user == pytest.approx(float(row["tok_s_user"]), rel=TOLERANCE)
+
+
+#: Points that the paper's analysis quotes: model, hardware, GPUs, stage, context, batch, dp, cp, pp, partition,
+#: tok/s/GPU, tok/s/user.
+QUOTED = [
+    ("deepseek-v4-flash", "gb300", 64, "decode", "64k", 65536, 64, 1, 1, None, 90989.27, 88.857),
+    ("deepseek-v4-flash", "b300", 8, "decode", "64k", 8, 1, 8, 1, None, 599.51, 599.51),
+    ("deepseek-v4-flash", "gb300", 64, "decode", "64k", 64, 8, 1, 8, None, 1703.25, 212.91),
+    ("deepseek-v4-pro", "b300", 8, "decode", "64k", 512, 8, 1, 1, None, 3484.0, 54.44),
+    ("deepseek-v4-pro", "b300", 8, "prefill", "8k", 512, 8, 1, 1, None, 43307.6, 676.68),
+    ("deepseek-v4-pro", "b300", 256, "decode", "64k", 4096, 16, 1, 16, None, 13728.2, 53.63),
+    ("deepseek-v4-pro", "b300", 256, "decode", "64k", 4096, 16, 1, 16, [3] + [4] * 14 + [2], 16513.4, 64.505),
+    ("deepseek-v4-pro", "b300", 16, "prefill", "1m", 1, 1, 16, 1, None, 19045.3, 304725.0),
+]
+
+
+@pytest.mark.parametrize("case", QUOTED, ids=lambda c: f"{c[0]}-{c[1]}-{c[2]}-{c[3]}-{c[4]}-{c[5]}-pp{c[8]}")
+def test_quoted(case: tuple[object, ...]) -> None:
+    model, hardware, gpus, stage, context, batch, dp, cp, pp, partition, gpu, user = case
+    point = simulate(
+        model,  # type: ignore[arg-type]
+        hardware=hardware,  # type: ignore[arg-type]
+        gpus=gpus,  # type: ignore[arg-type]
+        stage=stage,  # type: ignore[arg-type]
+        context=parse_count(context),  # type: ignore[arg-type]
+        batch=batch,  # type: ignore[arg-type]
+        dp=dp,  # type: ignore[arg-type]
+        cp=cp,  # type: ignore[arg-type]
+        pp=pp,  # type: ignore[arg-type]
+        partition=partition,  # type: ignore[arg-type]
+        assumptions="paper",
+    )
+    assert point.sim.tok_s_gpu == pytest.approx(gpu, rel=TOLERANCE)
+    assert point.sim.tok_s_user == pytest.approx(user, rel=TOLERANCE)
+
+
+def test_out_of_memory() -> None:
+    with pytest.raises(CapacityError, match="GB"):
+        simulate(
+            "deepseek-v4-flash",
+            hardware="b300",
+            gpus=8,
+            stage="decode",
+            context=65536,
+            batch=16384,
+            dp=8,
+            assumptions="paper",
+        )
