@@ -15,6 +15,7 @@ from rooflang.hw import Cluster
 from rooflang.ir.graph import Graph
 from rooflang.models import Model
 from rooflang.place.grid import grid_plan
+from rooflang.place.layout import Layout
 from rooflang.search.evaluate import evaluate
 from rooflang.search.grid import search_grid
 from rooflang.search.point import Point, Result, pareto
@@ -51,6 +52,16 @@ def simulate(
     graph = problem.graph.resized(batch=_positive(batch)) if problem.has_batch else problem.graph
     plan = grid_plan(graph, problem.cluster, dp=dp, cp=cp, pp=pp, partition_layers=partition)
     return evaluate(problem, plan, batch, overlap=overlap)
+
+
+def simulate_layout(
+    layout: Layout, *, overlap: Overlap = "perfect", assumptions: str | Assumptions = "physical"
+) -> Point:
+    """Simulate a plan written by hand. Raises `CapacityError` if it does not fit, `PlacementError` if it cannot
+    connect."""
+    _known("overlap", overlap, ("perfect", "none"))
+    problem = Problem.of(layout.graph, hardware=layout.cluster, assumptions=assumptions)
+    return evaluate(problem, layout.plan(), layout.graph.sizes.get("batch", 1), overlap=overlap)
 
 
 def optimize(
