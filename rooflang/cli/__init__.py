@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 import click
 
 from rooflang import __version__
@@ -41,4 +44,7 @@ def program() -> None:
 
 def main() -> None:
     """Run the program on the command line's arguments and exit."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # an arrow that an old terminal cannot show is no reason to stop
+            stream.reconfigure(errors="replace")
     program(prog_name="rooflang")

@@ -111,6 +111,12 @@ def load_subject(model: str) -> Model | Graph:
     return load(model)
 
 
+def own_batch(subject: Model | Graph) -> int:
+    """The batch size that a graph is written with; 1 for a graph without batch, and for a model."""
+    sizes = getattr(subject, "sizes", {})
+    return int(sizes.get("batch", 1))
+
+
 def spell(ctx: click.Context) -> str:
     """The command line that gives the same result again, without defaults and options of output."""
     words = ctx.command_path.split()

@@ -38,10 +38,10 @@ class JsonTarget:
 
     def write(self, data: Mapping[str, Any]) -> None:
         """Write the data as JSON; a reader sees the old file or the whole new one. May raise `RooflangError`."""
-        text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        if self.path is None:
-            click.echo(text, nl=False)
+        if self.path is None:  # in ASCII, since nobody knows the encoding of what reads it
+            click.echo(json.dumps(data, indent=2, allow_nan=False))
             return
+        text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         try:
             _replace(self.path, text)
         except OSError as error:

@@ -24,7 +24,9 @@ Examples:
 @click.command("simulate", epilog=_EXAMPLES)
 @options.model
 @options.task
-@click.option("--batch", default=1, show_default=True, type=Count(), help="Requests in a step, a multiple of DP.")
+@click.option(
+    "--batch", type=Count(), help="Requests in a step, a multiple of DP.  [default: 1; for a graph its dim batch]"
+)
 @click.option(
     "--dp", default=1, show_default=True, type=Count(), help="Data parallelism: ranks that share the requests."
 )
@@ -47,7 +49,7 @@ def command(
     gpus: int,
     stage: str,
     context: int | None,
-    batch: int,
+    batch: int | None,
     dp: int,
     cp: int,
     pp: int,
@@ -73,7 +75,7 @@ def command(
         hardware=cluster,
         stage=stage,
         context=tokens,
-        batch=batch,
+        batch=batch or options.own_batch(subject),
         dp=dp,
         cp=cp,
         pp=pp,

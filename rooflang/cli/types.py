@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooflang.cli.output import JsonTarget
-from rooflang.errors import UnknownNameError, ValueRangeError
+from rooflang.errors import UnitError, UnknownNameError, ValueRangeError
 from rooflang.units import parse, parse_count
 
-#: `4x14` in a partition: fourteen stages of four layers.
-_RUN = re.compile(r"(?P<layers>[0-9]+)(?:[x×*](?P<stages>[0-9]+))?")
+#: `4x14` in a partition: fourteen stages of four layers. Longer numbers are a slip of the finger.
+_RUN = re.compile(r"(?P<layers>[0-9]{1,4})(?:[x×*](?P<stages>[0-9]{1,3}))?")
 
-#: More stages than this are a slip of the finger; it also bounds the work of reading `1x999999999`.
-_MOST_STAGES = 10_000
+#: Counts above this are refused, so that no product of a few of them overflows.
+_LARGEST = 2**40
 
 
 def _where(param: click.Parameter | None) -> str:
-    return param.opts[0] if param else ""
+    return param.opts[0] if isinstance(param, click.Option) else param.human_readable_name if param else ""
 
 
 if TYPE_CHECKING:
@@ -50,9 +50,11 @@ class Count(OptionType):
     name = "N"
 
     def read(self, text: str, where: str) -> int:
-        value = parse_count(text, where=where)
-        if value < 1:
-            raise ValueRangeError(f"{text} is not possible", where=where, expected="a whole number, 1 or more")
+        # Python refuses to read numbers of thousands of digits, with an error of its own.
+        value = parse_count(text[:20], where=where)
+        if not 1 <= value <= _LARGEST:
+            what = f"{text[:20]} is not possible"
+            raise ValueRangeError(what, where=where, expected=f"a whole number, 1 to {_LARGEST:,}")
         return value
 
     def spell(self, value: int) -> str:
@@ -82,14 +84,13 @@ class Layers(OptionType):
         layers: list[int] = []
         for part in text.split(","):
             match = _RUN.fullmatch(part.strip())
-            stages = int(match["stages"] or 1) if match else 0
-            if match is None or not 1 <= stages <= _MOST_STAGES:
+            if match is None:
                 raise ValueRangeError(
                     f"cannot read the partition {text!r}",
                     where=where,
                     expected="layers per stage, such as 3,4,4,2 or 3,4x14,2",
                 )
-            layers.extend([int(match["layers"])] * stages)
+            layers.extend([int(match["layers"])] * int(match["stages"] or 1))
         return tuple(layers)
 
     def spell(self, value: Iterable[int]) -> str:
@@ -105,11 +106,11 @@ class Seconds(OptionType):
 
     def read(self, text: str, where: str) -> float:
         try:
-            value = parse(float(text), "s", where=where)
-        except ValueError:
-            value = parse(text, "s", where=where)
+            value = parse(f"{text} s" if text[-1:].isdigit() else text, "s")
+        except UnitError:
+            value = 0.0
         if value == 0:
-            raise ValueRangeError("no time at all", where=where, expected="a time above 0")
+            raise ValueRangeError(f"{text!r} is no time", where=where, expected="seconds above 0, such as 60 or 500ms")
         return value
 
     def spell(self, value: float) -> str:

@@ -35,7 +35,7 @@ def show_frontier(points: Sequence[Point]) -> str:
             )
         )
     capacity = show_bytes(points[0].sim.capacity_bytes)
-    return table((*_HEADS, f"of {capacity}", "<bottleneck"), rows)
+    return table((*_HEADS, f"peak of {capacity}", "<bottleneck"), rows)
 
 
 def show_result(result: Result, command: str) -> str:
@@ -46,10 +46,10 @@ def show_result(result: Result, command: str) -> str:
 
 
 def show_inputs(inputs: Mapping[str, Any]) -> str:
-    """One line: the model, the workload, the cluster and the way it was computed."""
-    context = f", context {show_count(inputs['context'])}" if inputs["context"] else ""
+    """One line: the model, the workload (a graph has none), the cluster and the way it was computed."""
+    workload = f", {inputs['stage']}, context {show_count(inputs['context'])}" if inputs["context"] else ""
     return paragraph(
-        f"{inputs['model']}, {inputs['stage']}{context}, on {inputs['gpus']} {inputs['hardware']}; "
+        f"{inputs['model']}{workload}, on {inputs['gpus']} {inputs['hardware']}; "
         + (f"{inputs['search']} search, " if "search" in inputs else "")
         + f"{inputs['overlap']} overlap, {inputs['assumptions']} assumptions",
         then="  ",

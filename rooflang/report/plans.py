@@ -42,7 +42,7 @@ def show_plan(point: Point, origins: Sequence[str]) -> str:
     *groups, pipeline = point.plan.split("; ")
     alike: dict[str, list[str]] = {}
     for group in groups:
-        name, cut = group.split(": ", 1)
+        name, _, cut = group.rpartition(": ")
         alike.setdefault(cut, []).append(name)
     lines = [f"{', '.join(names)}: {cut}" for cut, names in alike.items()]
     stages = f" stages of {show_layers(point.pp_partition)} layers" if point.pp > 1 else " stage"

@@ -1,0 +1,5 @@
+"""`python -m rooflang` is the command line."""
+
+from rooflang.cli import main
+
+main()

@@ -1,0 +1,64 @@
+"""`rooflang models`, `hardware` and `rules`: lists, one of them, and a file of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from rooflang.hw import platform_names
+from rooflang.models import model_names
+from rooflang.rules import rule_names
+
+Run = Callable[..., Result]
+
+LISTS = {"models": model_names(), "hardware": platform_names(), "rules": rule_names()}
+
+
+@pytest.mark.parametrize("command", LISTS)
+def test_a_list_has_every_name_and_fits_a_page(run: Run, command: str) -> None:
+    outcome = run(command)
+    assert outcome.exit_code == 0
+    firsts = {line.split()[0] for line in outcome.stdout.splitlines() if not line.startswith(" ")}
+    assert set(LISTS[command]) <= firsts
+    assert max(map(len, outcome.stdout.splitlines())) <= 100
+
+
+@pytest.mark.parametrize(("command", "name"), [(command, name) for command, names in LISTS.items() for name in names])
+def test_each_one_can_be_shown(run: Run, command: str, name: str) -> None:
+    outcome = run(command, "show", name)
+    assert outcome.exit_code == 0
+    assert name in outcome.stdout
+
+
+@pytest.mark.parametrize("command", LISTS)
+def test_an_unknown_one_is_answered_with_the_nearest(run: Run, command: str) -> None:
+    name = LISTS[command][0]
+    outcome = run(command, "show", name + "x")
+    assert (outcome.exit_code, outcome.stdout) == (2, "")
+    assert f"did you mean {name}" in outcome.stderr
+
+
+def test_a_model_tells_its_layers_and_parameters(run: Run) -> None:
+    words = run("models", "show", "deepseek-v4-pro").stdout.split()
+    assert words[words.index("layers") + 1] == "61"
+    assert "1,048,576" in words
+
+
+def test_a_platform_tells_what_a_gpu_sees_and_where_numbers_come_from(run: Run) -> None:
+    text = run("hardware", "show", "b300").stdout
+    for number in ("4,500.0 TFLOP/s", "900 GB/s", "7.75 TB/s", "288 GB"):
+        assert number in text
+    assert "Table 5" in text
+    assert "runs as fp8" in run("hardware", "show", "h200").stdout
+
+
+def test_a_file_is_checked_and_shown(run: Run, folder: Path) -> None:
+    from rooflang.hw import schema
+
+    preset = (Path(schema.__file__).parent / "presets" / "gb300.toml").read_text(encoding="utf-8")
+    (folder / "mine.toml").write_text(preset.replace('name = "gb300"', 'name = "mine"', 1), encoding="utf-8")
+    assert "mine.toml is well formed: mine × 72" in run("hardware", "check", "mine.toml").stdout
+    assert run("hardware", "show", "mine.toml").stdout.startswith("mine: ")
