@@ -21,14 +21,14 @@ from rooflang.ir.tensor import Num
 DECISION_BYTES = 8.0
 
 
-def _expert(op: Op) -> str:
+def expert_label(op: Op) -> str:
     return str(op.attr("expert", "expert"))
 
 
 def _tokens(op: Op) -> tuple[str, ...]:
     """Labels of tokens: those of the gates without the expert label."""
     gates = op.operands[0] if op.kind in ("route", "hash_route") else op.operands[1]
-    return tuple(d for d in gates.dims if d != _expert(op))
+    return tuple(d for d in gates.dims if d != expert_label(op))
 
 
 def _check_routed(op: Op) -> None:
@@ -36,9 +36,9 @@ def _check_routed(op: Op) -> None:
     gates = op.operands[1]
     plain, routed = (op.operands[0], op.output) if op.kind == "dispatch" else (op.output, op.operands[0])
     for tensor in (routed, gates):
-        if _expert(op) not in tensor.dims:
-            raise GraphError(f"{op.name}: {tensor.name} lacks the expert dim {_expert(op)!r}")
-    expect_labels(op, routed.dims, (*plain.dims, _expert(op)), routed.name)
+        if expert_label(op) not in tensor.dims:
+            raise GraphError(f"{op.name}: {tensor.name} lacks the expert dim {expert_label(op)!r}")
+    expect_labels(op, routed.dims, (*plain.dims, expert_label(op)), routed.name)
     if not set(_tokens(op)) < set(plain.dims):
         raise GraphError(
             f"{op.name}: {plain.name} has the dims {' '.join(plain.dims)}",
@@ -56,8 +56,8 @@ def _check_route(op: Op) -> None:
 def _check_logits(op: Op) -> None:
     logits = op.operands[0]
     expect_labels(op, logits.dims, op.output.dims, logits.name)
-    if _expert(op) not in logits.dims:
-        raise GraphError(f"{op.name}: {logits.name} lacks the expert dim {_expert(op)!r}")
+    if expert_label(op) not in logits.dims:
+        raise GraphError(f"{op.name}: {logits.name} lacks the expert dim {expert_label(op)!r}")
 
 
 def _check_hash(op: Op) -> None:
@@ -82,7 +82,7 @@ def _route_cuts(op: Op) -> tuple[Cut, ...]:
     rows = tuple(par(op, d) for d in _tokens(op))
     if op.kind == "hash_route":
         return rows
-    expert = _expert(op)
+    expert = expert_label(op)
     # Experts are chosen on the *full* logits: shards exchange their top-k candidates first. A local top-k is wrong.
     choose = Cut(
         kind=CutKind.STAT,
@@ -112,14 +112,14 @@ def _hidden(op: Op) -> str:
 
 
 def _dispatch_cuts(op: Op) -> tuple[Cut, ...]:
-    tokens, expert, hidden = _tokens(op), _expert(op), _hidden(op)
+    tokens, expert, hidden = _tokens(op), expert_label(op), _hidden(op)
     owned = Cut(kind=CutKind.PAR, dim=expert, operands=(REPLICATED, REPLICATED), out=expert, loops=(expert,))
     routed = tuple(Cut(kind=CutKind.ROUTE, dim=d, operands=(d, d), out=expert, loops=(d,)) for d in tokens)
     return (*(par(op, d) for d in tokens), par(op, hidden), owned, *routed)
 
 
 def _combine_cuts(op: Op) -> tuple[Cut, ...]:
-    tokens, expert, hidden = _tokens(op), _expert(op), _hidden(op)
+    tokens, expert, hidden = _tokens(op), expert_label(op), _hidden(op)
     owned = Cut(kind=CutKind.SUM, dim=expert, operands=(expert, REPLICATED), out=PARTIAL, loops=(expert,))
     routed = tuple(Cut(kind=CutKind.ROUTE, dim=d, operands=(expert, d), out=d, loops=(d,)) for d in tokens)
     return (*(par(op, d) for d in tokens), par(op, hidden), owned, linear(op, (0,)), *routed)

@@ -1,0 +1,86 @@
+"""Routing, dispatch and combine on dense arrays: a routed tensor has a row for every (token, expert), zero where the
+expert was not chosen. Weights of the chosen experts are the softmax of their logits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from rooflang.ir.kinds.moe import expert_label
+from rooflang.ir.op import Op
+from rooflang.ir.reference import topk
+from rooflang.ir.reference.base import (
+    NO_ID,
+    Array,
+    Arrays,
+    Reference,
+    State,
+    Summary,
+    Where,
+    define,
+    plain,
+    product,
+    spread,
+)
+
+
+def _tokens(op: Op) -> tuple[str, ...]:
+    return tuple(d for d in op.operands[0].dims if d != expert_label(op))
+
+
+def _candidates(op: Op, where: Where, operands: Arrays) -> State:
+    """The share's best experts by their logits, with global ids."""
+    expert = expert_label(op)
+    logits = spread(operands[0], op.operands[0].dims, (*_tokens(op), expert))
+    return topk.best(logits, where.ids[expert], op.attr("top_k", 1))
+
+
+def _merge(op: Op, a: State, b: State) -> State:
+    return topk.merge(a, b, op.attr("top_k", 1))
+
+
+def _route(op: Op, where: Where, summary: State, operands: Arrays) -> State:
+    return (_gates(op, where, *summary),)
+
+
+def _gates(op: Op, where: Where, values: Array, ids: Array) -> Array:
+    """Gates of this share's experts from the chosen logits (tokens, k) and their experts."""
+    expert = expert_label(op)
+    weights = np.exp(values - values.max(-1, keepdims=True))
+    weights = weights / weights.sum(-1, keepdims=True)
+    placed = (weights[..., :, None] * (ids[..., :, None] == where.ids[expert])).sum(-2)
+    return spread(placed, (*_tokens(op), expert), op.output.dims)
+
+
+def _hash_route(op: Op, where: Where, operands: Arrays) -> Array:
+    expert, tokens = expert_label(op), _tokens(op)
+    table = operands[2].reshape(len(operands[2]), -1)
+    ids = np.sort(table[spread(operands[1], op.operands[1].dims, tokens)], axis=-1)
+    ids[..., 1:][ids[..., 1:] == ids[..., :-1]] = NO_ID  # an expert that the table names twice is one expert
+    logits = spread(operands[0], op.operands[0].dims, (*tokens, expert))
+    values = np.where(ids == NO_ID, -np.inf, np.take_along_axis(logits, ids, -1))
+    return _gates(op, where, values, ids)
+
+
+def _hash_ids(op: Op) -> Mapping[int, str]:
+    return {1: op.operands[2].dims[0], 2: expert_label(op)}
+
+
+def _dispatch(op: Op, where: Where, operands: Arrays) -> Array:
+    x, gates = (spread(a, t.dims, op.output.dims) for a, t in zip(operands, op.operands, strict=True))
+    return np.asarray(x * (gates != 0))
+
+
+def _combine(op: Op, where: Where, operands: Arrays) -> Array:
+    rows, gates = op.operands
+    return product(operands[0], rows.dims, operands[1], gates.dims, op.output.dims)
+
+
+define("route", Reference(run=_route, summary=Summary(of=_candidates, merge=_merge)))
+define(
+    "hash_route",
+    Reference(run=lambda op, where, summary, operands: (_hash_route(op, where, operands),), ids=_hash_ids),
+)
+define("dispatch", plain(_dispatch))
+define("combine", plain(_combine))
