@@ -31,6 +31,7 @@ RULE = Rule(
     why="a value depends on operands, never on when they were computed; the orders that have a before b remain",
     preconditions=("both operators are in the graph", "no path leads from b to a: it would close a cycle"),
     exactness=Exactness.EXACT,
+    evidence="every edge that it allows keeps the graph acyclic, every edge that it refuses would not",
     check=check,
     fires=lambda: check(decode_step(), "save", "append"),
     refused=lambda: check(decode_step(), "attend", "append"),

@@ -48,8 +48,9 @@ RULE = Rule(
     why="f is a function of its operands, so that the owner's result is every coordinate's result, bit for bit",
     preconditions=("the operator is free of side effects", "the result may move: it is no cache"),
     exactness=Exactness.EXACT,
+    evidence="the owner's result is compared with every coordinate's; no append to a cache is left to one owner",
     check=check,
-    fires=lambda: check(mlp()[0]),
+    fires=lambda: check(mlp().op_by_name["norm"]),
     refused=lambda: check(decode_step().op_by_name["append"]),
     egglog=Egglog(rules=rules, facts=facts),
 )

@@ -70,8 +70,9 @@ RULE = Rule(
         "inner is free of side effects",
     ),
     exactness=Exactness.EXACT,
+    evidence="fused and unfused form are found in one class; the intermediate keeps its other readers",
     check=check,
-    fires=lambda: check(mlp()[1], mlp()[0]),
-    refused=lambda: check(mlp()[2], mlp()[1]),
+    fires=lambda: check(mlp().op_by_name["up"], mlp().op_by_name["norm"]),
+    refused=lambda: check(mlp().op_by_name["down"], mlp().op_by_name["up"]),
     egglog=Egglog(rules=rules, facts=facts),
 )

@@ -78,6 +78,10 @@ KEEP_OWNER = Law(constructor="Slice", collective="slice", before=REPLICATED, aft
 
 LAWS = (ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, ALL_TO_ALL, BROADCAST, SLICE, KEEP_OWNER)
 
+_EVIDENCE = (
+    "both sides are evaluated on arrays over 1 to 4 coordinates, shards uneven and empty; mutants are told apart"
+)
+
 
 def check_transfer(
     law: Law, tensor: Tensor, before: Spec, after: Spec, *, spread: Collection[str] | None = None
@@ -131,6 +135,7 @@ def merge_rule(
         why=why,
         preconditions=(*preconditions, "an activation: leaves and resident caches stay where they are"),
         exactness=exactness,
+        evidence=_EVIDENCE,
         check=check,
         fires=lambda: check(*good),
         refused=lambda: check(*bad),

@@ -56,9 +56,9 @@ class Egglog:
 class Rule:
     """One primitive.
 
-    `before` and `after` are the equation in words of lifted values, `why` says why it is sound, `check` decides one
-    application (its own parameters are documented where it is defined). `egglog` is None for primitives that change
-    order or place and no term. `fires` and `refused` run `check` on one example each.
+    `before` and `after` are the equation in words of lifted values, `why` says why it is sound and `evidence` what
+    tests it. `check` decides one application (its own parameters are documented where it is defined). `egglog` is None
+    for primitives that change order or place and no term. `fires` and `refused` run `check` on one example each.
     """
 
     name: str
@@ -68,6 +68,7 @@ class Rule:
     why: str
     preconditions: tuple[str, ...]
     exactness: Exactness
+    evidence: str
     check: Callable[..., Verdict]
     fires: Callable[[], Verdict]
     refused: Callable[[], Verdict]
@@ -86,6 +87,7 @@ class Rule:
             f"  sound    {self.why}",
             *(f"  needs    {each}" for each in self.preconditions),
             f"  refuses  for example {refused}",
+            f"  tested   {self.evidence}",
             "",
         ]
         if self.egglog is None:

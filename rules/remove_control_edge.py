@@ -40,6 +40,7 @@ RULE = Rule(
         "no order between a write in place and a read hangs on it",
     ),
     exactness=Exactness.EXACT,
+    evidence="orders that an append in place hangs on are kept, all others may go",
     check=check,
     fires=lambda: check(decode_step(), "save", "attend", control=[("save", "append"), ("save", "attend")]),
     refused=lambda: check(decode_step(), "save", "append", control=[("save", "append")]),

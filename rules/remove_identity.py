@@ -43,6 +43,7 @@ RULE = Rule(
     why="a move copies bits, so that reading its operand reads the same values",
     preconditions=("the operator is a move", "source and copy have one dtype"),
     exactness=Exactness.EXACT,
+    evidence="a copy and its operand are found in one class, and readers of the copy read the operand",
     check=check,
     fires=lambda: check(decode_step().op_by_name["copy"]),
     refused=lambda: check(decode_step().op_by_name["attend"]),

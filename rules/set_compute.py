@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rooflang.hw.cluster import Cluster, Device
 from rooflang.ir.op import Op, op_kind
 from rooflang.rules.examples import mlp
@@ -21,9 +23,8 @@ def check(op: Op, device: Device, stream: str = "compute") -> Verdict:
     return Ok(result=(device.name, stream))
 
 
-def _small_op(compute: str) -> Op:
-    matmul = mlp()[1]
-    return Op(name="up", kind="matmul", operands=matmul.operands, output=matmul.output, compute=compute)
+def _example(compute: str) -> Verdict:
+    return check(replace(mlp().op_by_name["up"], compute=compute), Cluster.of("b300", 8).device)
 
 
 RULE = Rule(
@@ -34,7 +35,8 @@ RULE = Rule(
     why="a device computes the operator's function or refuses; its operands travel to it, bit for bit",
     preconditions=("the device has a rate for every dtype that the operator computes in",),
     exactness=Exactness.EXACT,
+    evidence="an operator is refused where a rate that it computes at is missing",
     check=check,
-    fires=lambda: check(_small_op("bf16"), Cluster.of("b300", 8).device),
-    refused=lambda: check(_small_op("int4"), Cluster.of("b300", 8).device),
+    fires=lambda: _example("bf16"),
+    refused=lambda: _example("int4"),
 )

@@ -37,6 +37,7 @@ RULE = Rule(
     why="memories keep bits; how fast they are read is a matter of cost",
     preconditions=("the memory has room for the tensor beside what lies in it",),
     exactness=Exactness.EXACT,
+    evidence="a tensor is refused where it is larger than what is free, by one byte too",
     check=check,
     fires=lambda: _example(65536),
     refused=lambda: _example(2**40),

@@ -8,34 +8,18 @@ begins.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from egglog.bindings import EGraph
+
+from rooflang.eqsat.snapshot import Row, Snapshot
 
 #: One call of egglog's parser takes time and memory quadratic in its input; short texts keep it linear.
 LINES_PER_PARSE = 32
 
 #: Columns of these sorts are numbers; all others are e-classes.
 _NUMBER = "i64"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """An e-node or fact: its columns and the class that it is in, numbers and classes as integers."""
-
-    inputs: tuple[int, ...]
-    output: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
-    """A frozen e-graph: rows by constructor or relation. Class numbers are arbitrary: equal ones are one class of
-    one sort.
-    """
-
-    rows: dict[str, tuple[Row, ...]]
 
 
 class Engine:

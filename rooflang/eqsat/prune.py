@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rooflang.eqsat.core import TRANSFERS
-from rooflang.eqsat.engine import Snapshot
+from rooflang.eqsat.snapshot import Snapshot
 
 Node = tuple[str, tuple[int, ...], tuple[int, ...], int]
 

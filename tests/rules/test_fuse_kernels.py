@@ -1,0 +1,81 @@
+"""fuse_kernels: fused and unfused forms are one class, and what others read stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from rooflang.ir import GraphBuilder
+from rooflang.ir.cut import CutKind
+from rooflang.rules import rule
+from rooflang.rules.examples import decode_step, mlp
+from rooflang.rules.record import Ok, Refusal
+
+from .saturations import enodes_lost, moe, saturated, snapshot, specs
+
+RULE = rule("fuse_kernels")
+
+
+def test_named_pairs_are_taken() -> None:
+    taken = RULE.check(mlp().op_by_name["up"], mlp().op_by_name["norm"])
+    assert isinstance(taken, Ok)
+    assert taken.result.kind == "norm_matmul"
+    assert [tensor.name for tensor in taken.result.operands] == ["x", "w_up"]
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "code"),
+    [("down", "up", "no-such-fusion"), ("down", "norm", "not-adjacent"), ("up", "y", "no-such-fusion")],
+)
+def test_refusals(outer: str, inner: str, code: str) -> None:
+    refused = RULE.check(mlp().op_by_name[outer], mlp().op_by_name[inner])
+    assert isinstance(refused, Refusal)
+    assert refused.code == code
+
+
+def test_a_side_effect_is_never_computed_inside_another_kernel() -> None:
+    graph = decode_step()
+    refused = RULE.check(graph.op_by_name["attend"], graph.op_by_name["append"])
+    assert isinstance(refused, Refusal)
+    assert refused.code == "side-effect"
+
+
+def test_fused_and_unfused_are_one_class() -> None:
+    theory, egraph = snapshot(mlp())
+    assert [theory.kernels[pair.kernel].name for pair in theory.pairs] == ["norm+up", "down+y"]
+    class_of = {row.inputs[0]: row.output for name in ("Op1", "Op2", "Op3") for row in egraph.rows[name]}
+    for pair in theory.pairs:
+        assert class_of[pair.kernel] == class_of[pair.outer]
+        assert class_of[pair.kernel] != class_of[pair.inner]
+
+
+def test_a_fused_kernel_covers_both_and_makes_the_outer_one_s_tensor() -> None:
+    fused = [mode for mode in saturated(mlp()).modes if len(mode.covers) > 1]
+    assert {(mode.covers, mode.op.output.name) for mode in fused} == {(("norm", "up"), "up"), (("down", "y"), "y")}
+    for mode in fused:
+        assert mode.derivation[0].primitive == "fuse_kernels"
+        assert mode.enodes[1].startswith(f"(Op{len(mode.op.operands)} {mode.op.name} ")
+
+
+def test_the_intermediate_is_still_made_for_its_other_readers() -> None:
+    g = GraphBuilder("twice", batch=8, hidden=4, ffn=6)
+    norm = g.op("norm", "rms_norm", [g.input("x", "batch hidden")], "batch hidden", over="hidden")
+    one = g.op("one", "matmul", [norm, g.weight("w1", "hidden ffn")], "batch ffn")
+    two = g.op("two", "matmul", [norm, g.weight("w2", "hidden ffn")], "batch ffn")
+    block = saturated(g.build(one, two))
+    assert {"norm", "one", "two", "norm+one", "norm+two"} == {mode.op.name for mode in block.modes}
+
+
+def test_a_fused_product_sums_into_a_partial_residual_only_where_both_are_sums() -> None:
+    """matmul_add: the product is partial along ffn; x is not, so that the sum cannot pass through."""
+    assert all("P" not in mode.out for mode in saturated(mlp()).modes if mode.op.name == "down+y")
+
+
+def test_without_it_no_kernel_is_fused_or_routed() -> None:
+    lost = enodes_lost(moe(), "fuse_kernels")
+    assert {"Op3", "Run3", "Run2"} <= set(lost)
+    routed = [mode for mode in saturated(moe()).modes if (cut := mode.cut(0)) and cut.kind is CutKind.ROUTE]
+    assert {mode.op.name for mode in routed} == {"dispatch", "combine"}
+    assert [step.primitive for step in routed[0].derivation] == ["split_kernel", "fuse_kernels"]
+    block = saturated(moe(), without="fuse_kernels")
+    assert all(len(mode.covers) == 1 for mode in block.modes)
+    assert specs(block, "dispatch") < specs(saturated(moe()), "dispatch")
