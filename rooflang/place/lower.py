@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from rooflang.errors import PlacementError
 from rooflang.ir.blocks import Blocks
-from rooflang.ir.cut import Spec
+from rooflang.ir.cut import Spec, show_spec
 from rooflang.ir.layout import Mode, Transfer
 from rooflang.ir.op import op_kind
 from rooflang.ir.tensor import RESIDENT_ROLES, Tensor
@@ -52,17 +53,23 @@ class Resident:
 
 @dataclass(frozen=True, kw_only=True)
 class PlacedGraph:
-    """What `sim` runs: lifted operators in program order, residents, and the tensor record behind every value."""
+    """What `sim` runs: lifted operators in program order, and the leaves that they read.
+
+    `residents` stay; `inputs` are there when the step begins and until their last reader ends, laid out as it reads
+    them. `outputs` are the values that the step leaves behind.
+    """
 
     plan: Plan
     blocks: Blocks
     ops: tuple[LiftedOp, ...]
     residents: tuple[Resident, ...]
-    tensors: Mapping[str, Tensor] = field(default_factory=dict)
+    inputs: Mapping[Value, Tensor]
+    outputs: frozenset[Value]
 
 
 def lower(plan: Plan, blocks: Blocks) -> PlacedGraph:
-    """Expand a plan over all blocks of all stages."""
+    """Expand a plan over all blocks of all stages. Raises `PlacementError` where a block would run before another one
+    that it reads from."""
     builder = _Lowering(plan, blocks)
     for stage, labels in enumerate(plan.stages):
         for label in labels:
@@ -73,7 +80,8 @@ def lower(plan: Plan, blocks: Blocks) -> PlacedGraph:
         blocks=blocks,
         ops=tuple(builder.ops),
         residents=tuple(builder.residents.values()),
-        tensors=builder.tensors,
+        inputs=builder.inputs,
+        outputs=frozenset(builder.outputs),
     )
 
 
@@ -82,68 +90,99 @@ class _Lowering:
         self.plan = plan
         self.blocks = blocks
         self.ops: list[LiftedOp] = []
-        self.residents: dict[tuple[str, Spec, int], Resident] = {}
-        self.tensors: dict[str, Tensor] = {}
-        self.made: set[Value] = set()
-        self.home: dict[str, int] = {}
+        self.residents: dict[Value, Resident] = {}
+        self.inputs: dict[Value, Tensor] = {}
+        self.outputs: set[Value] = set()
+        self._made: set[Value] = set()
+        self._ports: set[str] = set()
+        #: The operand that stands for the output of each identity that was removed, by actual names.
+        self._operand: dict[str, str] = {}
 
     def block(self, stage: int, label: str) -> None:
         kind = self.blocks.by_name[self.blocks.kind_of[label]]
         plan = self.plan.blocks[kind.name]
         names = self.blocks.rename[label]
+        self._operand.update({names[name]: names[operand] for name, operand in plan.aliases.items()})
         for op in kind.ops:
             mode = plan.modes.get(op.output.name)
             if mode is not None:
-                self._kernel(stage, label, plan, mode, names)
+                self._kernel(stage, label, plan, mode)
         for tensor in kind.outputs:
-            self._walk(stage, label, tensor, names[plan.source(tensor.name)], plan.exits.get(tensor.name, ()))
-            self.home[names[tensor.name]] = stage
+            actual = self._source(names[tensor.name])
+            self._walk(stage, label, tensor, actual, plan.exits.get(tensor.name, ()))
+            self._ports.add(names[tensor.name])
+            if names[tensor.name] in self.blocks.graph.outputs:
+                spec = self.plan.boundary[self.blocks.port_group[(kind.name, tensor.name)]]
+                self.outputs.add(self._there((actual, spec, stage), tensor.name))
 
-    def _kernel(self, stage: int, label: str, plan: BlockPlan, mode: Mode, names: Mapping[str, str]) -> None:
+    def _source(self, actual: str) -> str:
+        """The tensor that stands for `actual`: itself, unless the identity that made it was removed."""
+        while actual in self._operand:
+            actual = self._operand[actual]
+        return actual
+
+    def _there(self, value: Value, reader: str) -> Value:
+        """The value, which has to have been made."""
+        if value not in self._made:
+            actual, spec, stage = value
+            raise PlacementError(
+                f"{reader} reads {actual} laid {show_spec(spec)} on stage {stage}, where nothing has made it yet",
+                where=self.plan.origin,
+                expected="blocks in an order in which each comes after those that it reads from",
+            )
+        return value
+
+    def _kernel(self, stage: int, label: str, plan: BlockPlan, mode: Mode) -> None:
+        op, names = mode.op, self.blocks.rename[label]
+        out = names[op.output.name]
         reads = []
-        for index, (tensor, spec) in enumerate(zip(mode.op.operands, mode.operands, strict=True)):
-            actual = names[plan.source(tensor.name)]
-            self.tensors.setdefault(actual, tensor)
-            if actual not in self.blocks.graph.producer:
-                if tensor.role in RESIDENT_ROLES:
-                    tier = plan.tiers.get(tensor.name, "hbm")
-                    self.residents.setdefault(
-                        (actual, spec, stage),
-                        Resident(name=actual, tensor=tensor, spec=spec, stage=stage, tier=tier),
-                    )
-                continue
-            steps = plan.paths.get((mode.op.output.name, index), ())
-            self._walk(stage, label, tensor, actual, steps)
-            reads.append((actual, spec, stage))
-        out = names[mode.op.output.name]
-        self.tensors.setdefault(out, mode.op.output)
-        in_place = op_kind(mode.op.kind).in_place
-        write = (out, mode.out, stage)
-        aliases = None
-        if in_place is not None:
-            aliases = (names[mode.op.operands[in_place].name], mode.operands[in_place], stage)
-        self.ops.append(
+        for index, (tensor, spec) in enumerate(zip(op.operands, mode.operands, strict=True)):
+            actual = self._source(names[tensor.name])
+            value = (actual, spec, stage)
+            if actual in self.blocks.graph.producer:
+                self._walk(stage, label, tensor, actual, plan.paths.get((op.output.name, index), ()))
+                reads.append(self._there(value, out))
+            else:
+                reads += self._leaf(value, plan.tiers.get(plan.source(tensor.name), "hbm"))
+        in_place = op_kind(op.kind).in_place
+        taken = None if in_place is None else self._source(names[op.operands[in_place].name])
+        self._emit(
             LiftedOp(
                 name=out,
                 kind="kernel",
                 stage=stage,
                 block=label,
-                group=mode.op.group,
-                tensor=mode.op.output,
+                group=op.group,
+                tensor=op.output,
                 reads=tuple(reads),
-                write=write,
+                write=(out, mode.out, stage),
                 mode=mode,
-                aliases=aliases,
+                aliases=None if in_place is None or taken is None else (taken, mode.operands[in_place], stage),
             )
         )
-        self.made.add(write)
+
+    def _leaf(self, value: Value, tier: str) -> list[Value]:
+        """Note a leaf, once however many operators read it; it is a value that is read if it does not stay."""
+        actual, spec, stage = value
+        tensor = self.blocks.graph.tensors[actual]
+        if tensor.role in RESIDENT_ROLES:
+            self.residents.setdefault(
+                value, Resident(name=actual, tensor=tensor, spec=spec, stage=stage, tier=tier)
+            )
+            return []
+        self.inputs[value] = tensor
+        return [value]
+
+    def _emit(self, op: LiftedOp) -> None:
+        self.ops.append(op)
+        self._made.add(op.write)
 
     def _walk(self, stage: int, label: str, tensor: Tensor, actual: str, steps: tuple[Transfer, ...]) -> None:
         """Emit the transfers of a path that no earlier reader of this tensor has emitted already."""
         for step in steps:
-            value = (actual, step.after, stage)
-            if value not in self.made:
-                self.ops.append(
+            value, before = (actual, step.after, stage), (actual, step.before, stage)
+            if value not in self._made:
+                self._emit(
                     LiftedOp(
                         name=f"{actual} {step.collective}",
                         kind="transfer",
@@ -151,13 +190,12 @@ class _Lowering:
                         block=label,
                         group="slices" if step.free else "collectives",
                         tensor=tensor,
-                        reads=((actual, step.before, stage),),
+                        reads=(self._there(before, f"{step.collective} of {actual}"),),
                         write=value,
                         transfer=step,
-                        aliases=(actual, step.before, stage) if step.free else None,
+                        aliases=before if step.free else None,
                     )
                 )
-                self.made.add(value)
 
     def sends(self, stage: int) -> None:
         """Hand the ports that later stages read to the next stage; a port read further on is passed along."""
@@ -167,13 +205,13 @@ class _Lowering:
             for label in labels
             for port in self.blocks.by_name[self.blocks.kind_of[label]].inputs
         }
-        for actual, (label, port) in later.items():
-            if actual not in self.home:
-                continue
+        for name, (label, port) in later.items():
             group = self.blocks.port_group[(self.blocks.kind_of[label], port.name)]
-            spec = self.plan.boundary[group]
+            actual, spec = self._source(name), self.plan.boundary[group]
             value = (actual, spec, stage + 1)
-            self.ops.append(
+            if name not in self._ports or value in self._made:
+                continue
+            self._emit(
                 LiftedOp(
                     name=f"{actual} send",
                     kind="send",
@@ -181,8 +219,7 @@ class _Lowering:
                     block=self.plan.stages[stage][-1],
                     group="pipeline",
                     tensor=port,
-                    reads=((actual, spec, stage),),
+                    reads=(self._there((actual, spec, stage), "send"),),
                     write=value,
                 )
             )
-            self.made.add(value)

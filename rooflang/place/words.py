@@ -8,26 +8,37 @@ from collections import Counter
 from rooflang.ir.blocks import Blocks
 from rooflang.ir.cut import PARTIAL, STATES, Cut
 from rooflang.ir.layout import Mode
+from rooflang.ir.tensor import RESIDENT_ROLES
 from rooflang.place.plan import Plan
+
+#: Cuts of a group that are told one by one; the rest is counted.
+_TOLD = 2
 
 
 def describe(plan: Plan, blocks: Blocks) -> str:
-    """One line: for each group of operators how its work is cut over the mesh, most work first; then the pipeline."""
-    words = blocks.graph.words
+    """One line: for each group of operators with weights or a cache how its work is cut over the mesh, the cut that holds
+    most bytes first; then the pipeline and what lies outside HBM."""
+    words, sizes = blocks.graph.words, blocks.graph.sizes
     weights = blocks.counts()
     table: dict[str, Counter[str]] = {}
+    tiers: Counter[str] = Counter()
     for kind in blocks.kinds:
-        for mode in plan.blocks[kind.name].modes.values():
-            if _tells(mode):
-                cut = _cuts(mode, plan, words)
-                table.setdefault(mode.op.group, Counter())[cut] += weights[kind.name]
-    parts = [f"{group}: {' | '.join(cut for cut, _ in found.most_common())}" for group, found in table.items()]
+        block = plan.blocks[kind.name]
+        tiers.update(block.tiers.values())
+        for mode in block.modes.values():
+            held = sum(t.bytes(sizes) for t in mode.op.operands if t.role in RESIDENT_ROLES and len(t.dims) > 1)
+            if held or mode.op.kind == "attention":
+                found = table.setdefault(mode.op.group, Counter())
+                found[_cuts(mode, plan, words)] += round(held) * weights[kind.name] + 1
+    parts = [f"{group}: {_told(found)}" for group, found in table.items()]
+    parts += [f"{count} leaves in {tier.upper()}" for tier, count in sorted(tiers.items())]
     return "; ".join([*parts, f"pipeline {len(plan.stages)}"])
 
 
-def _tells(mode: Mode) -> bool:
-    """Operators whose cut a person wants to know: those with weights or a cache."""
-    return any(t.role in ("weight", "kv_cache") for t in mode.op.operands) or mode.op.kind == "attention"
+def _told(found: Counter[str]) -> str:
+    cuts = [cut for cut, _ in found.most_common()]
+    more = f" (and {len(cuts) - _TOLD} more cuts)" if len(cuts) > _TOLD else ""
+    return " | ".join(cuts[:_TOLD]) + more
 
 
 def _cuts(mode: Mode, plan: Plan, words: dict[str, str]) -> str:
