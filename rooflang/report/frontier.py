@@ -51,7 +51,7 @@ def show_inputs(inputs: Mapping[str, Any]) -> str:
     return paragraph(
         f"{inputs['model']}{workload}, on {inputs['gpus']} {inputs['hardware']}; "
         + (f"{inputs['search']} search, " if "search" in inputs else "")
-        + f"{inputs['overlap']} overlap, {inputs['assumptions']} assumptions",
+        + f"{'no' if inputs['overlap'] == 'none' else inputs['overlap']} overlap, {inputs['assumptions']} assumptions",
         then="  ",
     )
 
