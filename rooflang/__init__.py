@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from rooflang.hw import Cluster, Mesh
     from rooflang.ir import Graph, GraphBuilder
     from rooflang.models import Model, Workload
-    from rooflang.search.api import optimize, simulate
+    from rooflang.place.layout import Layout
+    from rooflang.search.api import optimize, simulate, simulate_layout
     from rooflang.search.point import Point, Result
     from rooflang.search.progress import Progress
 
@@ -31,6 +32,7 @@ __all__ = [
     "Cluster",
     "Graph",
     "GraphBuilder",
+    "Layout",
     "Mesh",
     "Model",
     "Point",
@@ -42,6 +44,7 @@ __all__ = [
     "optimize",
     "profile",
     "simulate",
+    "simulate_layout",
 ]
 
 _HOMES = {
@@ -49,6 +52,7 @@ _HOMES = {
     "Cluster": "rooflang.hw",
     "Graph": "rooflang.ir",
     "GraphBuilder": "rooflang.ir",
+    "Layout": "rooflang.place.layout",
     "Mesh": "rooflang.hw",
     "Model": "rooflang.models",
     "Point": "rooflang.search.point",
@@ -59,6 +63,7 @@ _HOMES = {
     "optimize": "rooflang.search.api",
     "profile": "rooflang.assumptions",
     "simulate": "rooflang.search.api",
+    "simulate_layout": "rooflang.search.api",
 }
 
 

@@ -39,12 +39,12 @@ def show_plans(points: Sequence[Point]) -> str:
 
 def show_plan(point: Point, origins: Sequence[str]) -> str:
     """How each group of operators is cut, groups that are cut alike in one line; the pipeline; the plan's origin."""
-    *groups, pipeline = point.plan.split("; ")
+    *parts, pipeline = point.plan.split("; ")
     alike: dict[str, list[str]] = {}
-    for group in groups:
-        name, _, cut = group.rpartition(": ")
-        alike.setdefault(cut, []).append(name)
-    lines = [f"{', '.join(names)}: {cut}" for cut, names in alike.items()]
+    for part in parts:
+        group, _, cut = part.rpartition(": ")
+        alike.setdefault(cut, []).extend([group] if group else [])
+    lines = [f"{', '.join(groups)}: {cut}" if groups else cut for cut, groups in alike.items()]
     stages = f" stages of {show_layers(point.pp_partition)} layers" if point.pp > 1 else " stage"
     lines.append(f"pipeline: {pipeline.removeprefix('pipeline ')}{stages}")
     lines.append(f"found by: {'; '.join(origins)}")

@@ -63,6 +63,11 @@ def test_a_group_name_with_the_signs_of_the_plan_in_it_is_still_shown() -> None:
     assert ["a;", "b:", "c:", "batch→2"][-1] in show_plan(point(1, "a; b: c: batch→2; pipeline 1"), ["grid"])
 
 
+def test_what_names_no_group_stands_alone() -> None:
+    text = show_plan(point(1, "attention: batch→8; 3 leaves in DRAM; pipeline 1"), ["ilp"])
+    assert text.splitlines()[1] == "  3 leaves in DRAM"
+
+
 def test_a_mesh_of_one_gpu() -> None:
     assert show_mesh(()) == "1"
     assert show_mesh((8, 4)) == "8x4"
