@@ -42,13 +42,13 @@ def saturate_all(
     return {kind.name: saturate(kind, axes, disabled=disabled, limits=limits) for kind in blocks.kinds}
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=32)
 def _frozen(kind: BlockKind, axes: int, disabled: frozenset[str], limits: Limits) -> FrozenBlock:
     theory = Theory.of(kind, axes, fused="fuse_kernels" not in disabled)
     return decode(theory, *_saturated(program(theory, disabled), axes, limits))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=32)
 def _saturated(text: Program, axes: int, limits: Limits) -> tuple[Pruned, SaturationStats]:
     from rooflang.eqsat.engine import Engine  # here: it imports egglog, which takes 0.4 s
 

@@ -7,7 +7,7 @@ from rooflang.rules import rule
 from rooflang.rules.examples import decode_step, mlp
 from rooflang.rules.record import Ok, Refusal
 
-from .saturations import enodes_lost, saturated, specs
+from .saturations import enodes_lost, saturated, snapshot, specs
 
 RULE = rule("dup_kernel")
 
@@ -19,6 +19,12 @@ def test_only_pure_operators_are_taken() -> None:
     refused = RULE.check(decode_step().op_by_name["append"])
     assert isinstance(refused, Refusal)
     assert refused.code == "side-effect"
+
+
+def test_the_engine_is_told_the_same() -> None:
+    theory, egraph = snapshot(decode_step())
+    pure = {theory.kernels[row.inputs[0]].name for row in egraph.rows["Pure"]}
+    assert pure == {"save", "attend", "copy"}
 
 
 def test_every_coordinate_may_run_a_pure_operator_whole() -> None:

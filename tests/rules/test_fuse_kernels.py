@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from rooflang.ir import GraphBuilder
+from rooflang.ir.blocks import split_blocks
 from rooflang.ir.cut import CutKind
+from rooflang.ir.kinds.fused import Fusion
 from rooflang.rules import rule
 from rooflang.rules.examples import decode_step, mlp
 from rooflang.rules.record import Ok, Refusal
+from rooflang.rules.theory import Theory
 
 from .saturations import enodes_lost, moe, saturated, snapshot, specs
 
@@ -32,11 +35,15 @@ def test_refusals(outer: str, inner: str, code: str) -> None:
     assert refused.code == code
 
 
-def test_a_side_effect_is_never_computed_inside_another_kernel() -> None:
+def test_a_side_effect_is_never_computed_inside_another_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = decode_step()
+    named = Fusion(name="append_attend", summary="", outer="attention", inner="kv_append", operand=1)
+    monkeypatch.setattr("rooflang.rules.theory.FUSIONS", (named,))
     refused = RULE.check(graph.op_by_name["attend"], graph.op_by_name["append"])
     assert isinstance(refused, Refusal)
     assert refused.code == "side-effect"
+    (kind,) = split_blocks(graph).kinds
+    assert Theory.of(kind, 1).pairs == ()
 
 
 def test_fused_and_unfused_are_one_class() -> None:
@@ -77,5 +84,6 @@ def test_without_it_no_kernel_is_fused_or_routed() -> None:
     assert {mode.op.name for mode in routed} == {"dispatch", "combine"}
     assert [step.primitive for step in routed[0].derivation] == ["split_kernel", "fuse_kernels"]
     block = saturated(moe(), without="fuse_kernels")
+    assert "Mode3" not in block.stats.facts  # no mode is derived for a kernel that no term has
     assert all(len(mode.covers) == 1 for mode in block.modes)
     assert specs(block, "dispatch") < specs(saturated(moe()), "dispatch")

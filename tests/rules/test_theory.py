@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rooflang.errors import GraphError, ValueRangeError
-from rooflang.ir import GraphBuilder, Spec
+from rooflang.ir import GraphBuilder, Spec, signature
 from rooflang.ir.blocks import split_blocks
 from rooflang.rules.examples import attention_then_add, decode_step, mlp
 from rooflang.rules.theory import MAX_AXES, Theory, partial_combines
@@ -61,8 +63,9 @@ def test_caches_and_their_copies_do_not_move() -> None:
     assert movable == {"attend", "copy"}
 
 
-def test_equal_specs_are_one_row() -> None:
-    theory = Theory.of(DECODE, 1)
-    for op in theory.kernels:
-        keys = [(cut.operands, cut.out) for _, cut in theory.rows(op)]
-        assert len(keys) == len(set(keys))
+def test_of_rows_with_equal_specs_the_first_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    up = mlp().op_by_name["up"]
+    batch, ffn, hidden = signature(up)
+    rows = {up: (batch, replace(ffn, operands=batch.operands, out=batch.out), ffn, hidden, ffn)}
+    monkeypatch.setattr("rooflang.rules.theory.signature", lambda op: rows.get(op, ()))
+    assert Theory.of(MLP, 1, fused=False).rows(up) == ((0, batch), (2, ffn), (3, hidden))
