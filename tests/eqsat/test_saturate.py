@@ -39,7 +39,7 @@ def test_growth_with_the_axes(axes: int, enodes: int) -> None:
 
 @pytest.mark.parametrize(("stage", "profile"), CASES)
 def test_a_v4_layer_stays_small(stage: str, profile: str) -> None:
-    """About 1.3 thousand e-nodes at one axis, 6 to 14 thousand at two, in 0.1 s; the bound allows for a busy machine."""
+    """About 1,300 e-nodes at one axis, 6 to 14 thousand at two, in 0.1 s; the bound allows for a busy machine."""
     kind = largest(v4_pro(stage, profile))
     one, two = saturate(kind, 1), saturate(kind, 2)
     assert one.stats.stop is two.stats.stop is StopReason.SATURATED
