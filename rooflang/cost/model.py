@@ -24,7 +24,7 @@ from rooflang.ir.layout import Mode, Transfer
 from rooflang.ir.op import Op, op_kind, signature
 from rooflang.ir.tensor import RESIDENT_ROLES, Num, Tensor
 
-IMPOSSIBLE = Cost(compute_s=np.inf, memory_s=np.inf, live_bytes=np.inf)
+IMPOSSIBLE = Cost(compute_s=np.inf, memory_s=np.inf)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,11 +97,9 @@ class CostModel:
         for peak, flops in kind.flops(op, local, self.sizes).items():
             compute = compute + flops / self.cluster.device.peak(peak)
         levels, alpha, remote = self._internal_network(mode, local)
-        memory, live = self._traffic(mode, local, remote)
         bad = np.where(good, 0.0, np.inf)
-        return Cost(
-            compute_s=compute + bad, memory_s=memory + bad, levels_s=levels, alpha_s=alpha, live_bytes=live + bad
-        )
+        memory = self._memory_s(mode, local, remote)
+        return Cost(compute_s=compute + bad, memory_s=memory + bad, levels_s=levels, alpha_s=alpha)
 
     def transfer(self, tensor: Tensor, transfer: Transfer) -> Cost:
         """Cost of a collective; a slice is free."""
@@ -119,7 +117,18 @@ class CostModel:
             whole = before if transfer.collective in ("all_reduce", "reduce_scatter") else after
             levels = collective(self.cluster, group, transfer.collective, whole, self.assumptions)
         alpha = latency_s(self.cluster, group)
-        return Cost(memory_s=bad, levels_s=levels, alpha_s=alpha, live_bytes=before + after)
+        return Cost(memory_s=bad, levels_s=levels, alpha_s=alpha)
+
+    def send(self, tensor: Tensor, spec: Spec, stage: int) -> Cost:
+        """Cost of handing a value from a rank of a pipeline stage to the same rank of the next one, over the fabric
+        level that lies between the two blocks of GPUs."""
+        here, there = stage * self.mesh.gpus, (stage + 1) * self.mesh.gpus
+        inside = here // self.cluster.domain == there // self.cluster.domain
+        level = self.cluster.levels[0] if inside else self.cluster.levels[-1]
+        return Cost(
+            levels_s={level.name: self.bytes(tensor, spec) / level.bytes_per_s},
+            alpha_s=latency_s(self.cluster, {level.name: 2}) if self.assumptions.remote_latency else 0.0,
+        )
 
     def _group(self, axes: tuple[int, ...]) -> dict[str, int]:
         return self.mesh.level_sizes([self.mesh.axes[i].name for i in axes])
@@ -132,21 +141,14 @@ class CostModel:
                     out[label] = out.get(label, 1) * axis.size
         return out
 
-    def _traffic(self, mode: Mode, local: Mapping[str, Num], remote: Num) -> tuple[Num, Num]:
-        """(seconds of local memory, live bytes). `remote` bytes are read or written over the network instead."""
+    def _memory_s(self, mode: Mode, local: Mapping[str, Num], remote: Num) -> Num:
+        """Seconds of local memory. `remote` bytes are read or written over the network instead."""
         op, kind = mode.op, op_kind(mode.op.kind)
-        moved: Num = 0.0
-        live: Num = 0.0
+        moved: Num = self.bytes(op.output, mode.out) * kind.write_fraction(op, local, self.sizes) - remote
         for index, (tensor, spec) in enumerate(zip(op.operands, mode.operands, strict=True)):
-            held = self.bytes(tensor, spec)
-            moved = moved + held * kind.read_fraction(op, index, local, self.sizes, self.assumptions)
-            if tensor.role not in RESIDENT_ROLES:
-                live = live + held
-        written = self.bytes(op.output, mode.out)
-        moved = moved + written * kind.write_fraction(op, local, self.sizes) - remote
-        if kind.in_place is None:
-            live = live + written
-        return moved / self.cluster.device.hbm_bytes_per_s, live
+            share = kind.read_fraction(op, index, local, self.sizes, self.assumptions)
+            moved = moved + self.bytes(tensor, spec) * share
+        return moved / self.cluster.device.hbm_bytes_per_s
 
     # -- network inside an operator ---------------------------------------------------------------------------------
 
@@ -194,7 +196,7 @@ class CostModel:
             return 1.0
         k = rows.fill * float(self.sizes[expert])
         share = 1.0 / self.parts(spec).get(expert, 1)
-        return (1.0 - (1.0 - share) ** k) / (k * share)
+        return float((1.0 - (1.0 - share) ** k) / (k * share))
 
 
 def peaks_needed(graph: Graph) -> set[str]:

@@ -16,14 +16,13 @@ class Cost:
 
     Seconds: compute Σ FLOPs/peak, memory Σ bytes/bandwidth, network without α, and α itself. An impossible layout
     (sizes that do not divide) costs infinity. `levels_s` splits the network time by fabric level; the slowest level
-    counts. `live_bytes` is what the operator's operands and output occupy while it runs (without resident leaves).
+    counts.
     """
 
     compute_s: Num = 0.0
     memory_s: Num = 0.0
     levels_s: Mapping[str, Num] = field(default_factory=dict)
     alpha_s: Num = 0.0
-    live_bytes: Num = 0.0
 
     @property
     def network_s(self) -> Num:

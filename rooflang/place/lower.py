@@ -144,8 +144,7 @@ class _Lowering:
                 reads.append(self._there(value, out))
             else:
                 reads += self._leaf(value, plan.tiers.get(plan.source(tensor.name), "hbm"))
-        in_place = op_kind(op.kind).in_place
-        taken = None if in_place is None else self._source(names[op.operands[in_place].name])
+        place = op_kind(op.kind).in_place
         self._emit(
             LiftedOp(
                 name=out,
@@ -157,7 +156,9 @@ class _Lowering:
                 reads=tuple(reads),
                 write=(out, mode.out, stage),
                 mode=mode,
-                aliases=None if in_place is None or taken is None else (taken, mode.operands[in_place], stage),
+                aliases=None
+                if place is None
+                else (self._source(names[op.operands[place].name]), mode.operands[place], stage),
             )
         )
 
@@ -166,9 +167,7 @@ class _Lowering:
         actual, spec, stage = value
         tensor = self.blocks.graph.tensors[actual]
         if tensor.role in RESIDENT_ROLES:
-            self.residents.setdefault(
-                value, Resident(name=actual, tensor=tensor, spec=spec, stage=stage, tier=tier)
-            )
+            self.residents.setdefault(value, Resident(name=actual, tensor=tensor, spec=spec, stage=stage, tier=tier))
             return []
         self.inputs[value] = tensor
         return [value]

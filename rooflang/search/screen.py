@@ -1,8 +1,8 @@
 """What a plan will cost at many batch sizes at once, straight from the cost formulas: to decide what is worth
 simulating.
 
-On one stream the simulation of a plan spends Σ C + Σ N, so these sums are exact there; numbers shown to users still
-come from the simulation.
+On one stream a stage of a plan spends Σ C + Σ N once it has begun, so these sums are exact where no stage waits for
+another one; numbers shown to users still come from the simulation.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from rooflang.cost.model import CostModel
-from rooflang.cost.record import Cost
 from rooflang.ir.tensor import Role
 from rooflang.place.lower import PlacedGraph
+from rooflang.place.storage import storage, stored
+from rooflang.sim.costs import LiftedCosts
 from rooflang.sim.result import Overlap
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -39,21 +40,29 @@ def screen(placed: PlacedGraph, cost: CostModel, overlap: Overlap) -> Screened:
     shape = np.shape(cost.sizes.get("batch", 1))
     stages = len(placed.plan.stages)
     local, exposed = np.zeros((stages, *shape)), np.zeros((stages, *shape))
-    live = np.zeros((stages, *shape))
-    memo: dict[object, Cost] = {}
+    known = LiftedCosts(cost)
     for op in placed.ops:
-        if op.kind == "send":
-            continue
-        key: object = (op.mode.op.name, op.mode.choices) if op.mode else (op.tensor, op.transfer)
-        if key not in memo:
-            memo[key] = cost.mode(op.mode) if op.mode else cost.transfer(op.tensor, op.transfer)  # type: ignore[arg-type]
-        found = memo[key]
+        found = known.of(op)
         local[op.stage] += found.local_s
         exposed[op.stage] += found.exposed_s
-        live[op.stage] = np.maximum(live[op.stage], found.live_bytes if op.mode else 0.0)
+    step = np.maximum(local, exposed) if overlap == "perfect" else local + exposed
+    return Screened(step_s=step.max(axis=0), least_bytes=_least_bytes(placed, cost, shape).max(axis=0))
+
+
+def _least_bytes(placed: PlacedGraph, cost: CostModel, shape: tuple[int, ...]) -> Array:
+    """What a rank of each stage holds at least, in whatever order its operators run, shape (stages, …): its residents
+    and, at one time, all that one operator reads and writes; at the end, all that the step leaves behind."""
+    stages = len(placed.plan.stages)
+    lies = storage(placed, receive_buffers=cost.assumptions.receive_buffers)
+    size = {value: cost.bytes(tensor, value[1]) for value, tensor in stored(placed, lies).items()}
+    largest, resident = np.zeros((stages, *shape)), np.zeros((stages, *shape))
+    together = [{lies[value] for value in (*op.reads, op.write)} for op in placed.ops]
+    for stage in range(stages):
+        for values in (*together, {lies[value] for value in placed.outputs}):
+            held = [size[value] for value in values if value is not None and value[2] == stage]
+            largest[stage] = np.maximum(largest[stage], sum(held))
     for leaf in placed.residents:
         if leaf.tier == "hbm":
             waves = stages if leaf.tensor.role in (Role.KV_CACHE, Role.STATE) else 1
-            live[leaf.stage] += cost.bytes(leaf.tensor, leaf.spec) * waves
-    step = np.maximum(local, exposed) if overlap == "perfect" else local + exposed
-    return Screened(step_s=step.max(axis=0), least_bytes=live.max(axis=0))
+            resident[leaf.stage] += cost.bytes(leaf.tensor, leaf.spec) * waves
+    return resident + largest

@@ -8,15 +8,15 @@ not assumed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from rooflang.cost.model import CostModel
-from rooflang.cost.network import latency_s
 from rooflang.cost.record import Cost
 from rooflang.errors import PlacementError
 from rooflang.ir.cut import show_spec
 from rooflang.ir.tensor import Role
 from rooflang.place.lower import LiftedOp, PlacedGraph, Value
+from rooflang.place.storage import storage, stored
+from rooflang.sim.costs import LiftedCosts
 from rooflang.sim.program import CAP_ONE, Component, Program, ProgramBuilder
 from rooflang.sim.symmetry import rank_classes
 
@@ -70,7 +70,7 @@ class _Builder:
         self.cost = cost
         self.program = ProgramBuilder()
         self.costs: list[Cost] = []
-        self._memo: dict[object, Cost] = {}
+        self.known = LiftedCosts(cost)
         self._resource: dict[tuple[int, str], int] = {}
         self._producer: dict[Value, int] = {}
         self._readers: dict[Value, list[int]] = {}
@@ -113,70 +113,31 @@ class _Builder:
         self._producer[lifted.write] = index
 
     def _cost(self, lifted: LiftedOp) -> Cost:
-        """Layers of one kind cost the same, so each mode and transfer is costed once."""
-        key: object = (lifted.mode.op.name, lifted.mode.choices) if lifted.mode else (lifted.tensor, lifted.transfer)
-        if key not in self._memo:
-            self._memo[key] = self._fresh_cost(lifted)
-        return self._memo[key]
-
-    def _fresh_cost(self, lifted: LiftedOp) -> Cost:
-        if lifted.mode is not None:
-            cost = self.cost.mode(lifted.mode)
-            if cost.memory_s == float("inf"):
+        cost = self.known.of(lifted)
+        if cost.memory_s == float("inf"):
+            if lifted.mode is not None:
                 specs = " ".join(show_spec(s) for s in lifted.mode.operands)
-                raise PlacementError(
-                    f"{lifted.name} cannot run as {specs} → {show_spec(lifted.mode.out)}: its extents do not divide",
-                    hint="choose mesh axes that divide the batch and the model's dims",
-                )
-            return cost
-        if lifted.transfer is not None:
-            return self.cost.transfer(lifted.tensor, lifted.transfer)
-        return self._send(lifted)
-
-    def _send(self, lifted: LiftedOp) -> Cost:
-        """Hand a value to the same rank of the next stage: the fabric level that separates the two blocks of GPUs."""
-        cluster, mesh = self.cost.cluster, self.placed.plan.mesh
-        here, there = lifted.stage * mesh.gpus, (lifted.stage + 1) * mesh.gpus
-        level = cluster.levels[0] if here // cluster.domain == there // cluster.domain else cluster.levels[-1]
-        size = self.cost.bytes(lifted.tensor, lifted.write[1])
-        alpha = latency_s(cluster, {level.name: 2}) if self.cost.assumptions.remote_latency else 0.0
-        return Cost(levels_s={level.name: size / level.bytes_per_s}, alpha_s=alpha)
+                what = f"{lifted.name} cannot run as {specs} → {show_spec(lifted.mode.out)}"
+            else:
+                what = f"{lifted.name} cannot lead to {show_spec(lifted.write[1])}"
+            raise PlacementError(
+                f"{what}: its extents do not divide",
+                hint="choose mesh axes that divide the batch and the model's dims",
+            )
+        return cost
 
     def values(self) -> None:
-        """Register every value that occupies memory of its own."""
-        free_receive = not self.cost.assumptions.receive_buffers
-        for lifted in self.placed.ops:
-            if lifted.aliases is not None or (free_receive and lifted.kind != "kernel"):
-                continue
-            readers = self._live_readers(lifted.write)
-            self.program.add_tensor(
-                lifted.name,
-                self._memory[lifted.write[2]],
-                round(self.cost.bytes(lifted.tensor, lifted.write[1])),
-                self._producer[lifted.write],
-                readers,
-            )
-
-    def _live_readers(self, value: Value) -> list[int]:
-        """Readers of a value and of everything that shares its memory; a free receive buffer keeps its source alive."""
-        out: list[int] = []
-        stack, seen = [value], {value}
-        while stack:
-            now = stack.pop()
-            out += self._readers.get(now, [])
-            for other in self._shares.get(now, ()):
-                if other not in seen:
-                    seen.add(other)
-                    stack.append(other)
-        return out
-
-    @cached_property
-    def _shares(self) -> dict[Value, list[Value]]:
-        table: dict[Value, list[Value]] = {}
-        free_receive = not self.cost.assumptions.receive_buffers
-        for lifted in self.placed.ops:
-            if lifted.aliases is not None:
-                table.setdefault(lifted.aliases, []).append(lifted.write)
-            elif free_receive and lifted.kind == "transfer":
-                table.setdefault(lifted.reads[0], []).append(lifted.write)
-        return table
+        """Register every value that occupies memory of its own: it is alive until everything that reads it, or what
+        shares its memory, has ended; to the end if the step leaves it behind."""
+        lies = storage(self.placed, receive_buffers=self.cost.assumptions.receive_buffers)
+        readers: dict[Value | None, list[int]] = {}
+        for value, ops in self._readers.items():
+            readers.setdefault(lies[value], []).extend(ops)
+        kept = {lies[value] for value in self.placed.outputs}
+        for value, tensor in stored(self.placed, lies).items():
+            name, spec, stage = value
+            producer = self._producer.get(value, -1)
+            # What nobody reads is gone when it is made; without a consumer it would be taken for an output.
+            consumers = readers.get(value) or [producer]
+            size = round(self.cost.bytes(tensor, spec))
+            self.program.add_tensor(name, self._memory[stage], size, producer, () if value in kept else consumers)

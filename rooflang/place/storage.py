@@ -1,0 +1,32 @@
+"""Whose memory a value occupies: what a value shares with another one is alive, and counted, once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rooflang.ir.tensor import Tensor
+from rooflang.place.lower import PlacedGraph, Value
+
+
+def storage(placed: PlacedGraph, *, receive_buffers: bool) -> dict[Value, Value | None]:
+    """The value in whose memory each value lies: itself, what it is a slice of or was written into, or None where it
+    takes no room beside the residents (a cache that was appended to).
+
+    Without receive buffers, what a collective receives lies where its source does, and what a send delivers nowhere:
+    the paper's profile (see `Assumptions.receive_buffers`).
+    """
+    found: dict[Value, Value | None] = {value: value for value in placed.inputs}
+    for op in placed.ops:
+        if op.aliases is not None:
+            found[op.write] = found.get(op.aliases)
+        elif op.kind == "kernel" or receive_buffers:
+            found[op.write] = op.write
+        else:
+            found[op.write] = found.get(op.reads[0]) if op.kind == "transfer" else None
+    return found
+
+
+def stored(placed: PlacedGraph, lies: Mapping[Value, Value | None]) -> dict[Value, Tensor]:
+    """The values that occupy memory of their own by `storage`, and what they are, inputs first, then by their makers."""
+    tensors = {**placed.inputs, **{op.write: op.tensor for op in placed.ops}}
+    return {value: tensor for value, tensor in tensors.items() if lies[value] == value}
