@@ -13,7 +13,7 @@ from rooflang.models.deepseek_v4.attention import attention
 from rooflang.models.deepseek_v4.config import DeepseekV4Config
 from rooflang.models.deepseek_v4.ends import embedding, head
 from rooflang.models.deepseek_v4.ffn import ffn
-from rooflang.models.deepseek_v4.scope import Scope
+from rooflang.models.deepseek_v4.scope import Scope, dim_table
 from rooflang.models.workload import Workload
 
 
@@ -25,7 +25,7 @@ def build(name: str, config: DeepseekV4Config, workload: Workload, assumptions: 
     Raises `ValueRangeError` for a prompt that does not fill whole groups of the compressor.
     """
     _check_groups(config, workload)
-    s = Scope(f"{name} {workload.stage}", config, workload, assumptions)
+    s = Scope(f"{name} {workload.stage}", config, workload, assumptions, dim_table(config, workload))
     s.enter("embed")
     tokens = s.tokens()
     stream = embedding(s, tokens)

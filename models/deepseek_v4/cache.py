@@ -1,8 +1,7 @@
 """The KV cache of a layer: its window, its compressed context, and the keys that the indexer scores.
 
 In prefill the caches are made from the prompt and have to be left behind. In decode they are leaves, and the step's own
-entries are appended to them if the profile says so; if not, what would have been appended is an output of the step (the
-RoofLang paper computes the new entry and goes no further).
+entries are appended to them if the profile says so.
 """
 
 from __future__ import annotations
@@ -10,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rooflang.ir.tensor import Role, Tensor
+from rooflang.ir.tensor import Tensor
+from rooflang.models.common.cache import append, leave
 from rooflang.models.deepseek_v4.scope import Scope, context_label, has_indexer
 
 #: Entries are stored in FP8, index keys in FP4 (RoofLang paper, Table 3).
@@ -52,10 +52,8 @@ def _window(s: Scope, x: Tensor) -> Tensor:
     kv = s.norm("kv_norm", kv, "head_dim")
     dims = "batch window head_dim"
     if s.prefill:
-        window = s.op("window", "last_window", [kv], dims, ENTRY_DTYPE, group="kv cache", role=Role.OUTPUT)
-        s.left.append(window)
-        return window
-    return _append(s, "window", kv, dims, ENTRY_DTYPE, rate=1.0)
+        return leave(s, "window", "last_window", kv, dims, ENTRY_DTYPE)
+    return append(s, "window", kv, dims, ENTRY_DTYPE)
 
 
 def _compressor(s: Scope, name: str, ratio: int, x: Tensor, width: str) -> Tensor | None:
@@ -75,21 +73,8 @@ def _compressed(s: Scope, name: str, ratio: int, projected: Tensor | None, width
     """A compressed cache: pooled from a prompt, or a leaf to which a decode step appends one entry in `ratio` steps."""
     dims = f"batch {context_label(ratio)} {width}"
     if not s.prefill:
-        return _append(s, name, projected, dims, dtype, rate=1.0 / ratio)
+        return append(s, name, projected, dims, dtype, rate=1.0 / ratio)
     assert projected is not None
     # The paper's compressor writes entries directly, so pooling costs their write alone.
     attrs: dict[str, Any] = {"fused": True} if s.assumptions.compressor == "prefill" else {}
-    pooled = s.op(name, "pool", [projected], dims, dtype, group="kv cache", role=Role.OUTPUT, **attrs)
-    s.left.append(pooled)
-    return pooled
-
-
-def _append(s: Scope, name: str, new: Tensor | None, dims: str, dtype: str, *, rate: float) -> Tensor:
-    """The cache as the step leaves it. `rate` is the entries written per step."""
-    cache = s.cache(f"{name}_cache", dims, dtype)
-    if new is None:
-        return cache
-    if not s.assumptions.kv_append:
-        s.left.append(new)
-        return cache
-    return s.op(name, "kv_append", [new, cache], dims, dtype, group="kv cache", role=Role.KV_CACHE, rate=rate)
+    return leave(s, name, "pool", projected, dims, dtype, **attrs)

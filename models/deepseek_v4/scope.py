@@ -1,91 +1,15 @@
-"""`Scope`: what every part of the builder needs, and the one table of dims."""
+"""The scope of a V4 builder, and the one table of dims."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from typing import TypeAlias
 
-from rooflang.assumptions import Assumptions
-from rooflang.ir.graph import GraphBuilder
-from rooflang.ir.tensor import Dim, Role, Tensor
+from rooflang.ir.tensor import Dim
+from rooflang.models.common import scope
 from rooflang.models.deepseek_v4.config import INDEXED_RATIO, DeepseekV4Config
 from rooflang.models.workload import Workload
 
-
-class Scope:
-    """A graph under construction, with what decides its shape.
-
-    `rows` are the labels of the tokens that run: every position of every request in prefill, one token per request in
-    decode. Names are prefixed by the current block; dims are declared where they are first used.
-    """
-
-    def __init__(self, name: str, config: DeepseekV4Config, workload: Workload, assumptions: Assumptions) -> None:
-        self.config = config
-        self.assumptions = assumptions
-        self.prefill = workload.stage == "prefill"
-        self.rows = "batch seq" if self.prefill else "batch"
-        self.graph = GraphBuilder(name)
-        #: Tensors that the step has to leave behind beside its tokens.
-        self.left: list[Tensor] = []
-        self._dims = dim_table(config, workload)
-        self._declared: set[str] = set()
-
-    def enter(self, block: str) -> None:
-        """Operators and leaves from here on belong to this block."""
-        self.graph.block = block
-
-    def weight(self, name: str, dims: str, dtype: str = "bf16") -> Tensor:
-        return self.graph.weight(self._name(name), self._declare(dims), dtype)
-
-    def cache(self, name: str, dims: str, dtype: str) -> Tensor:
-        return self.graph.cache(self._name(name), self._declare(dims), dtype)
-
-    def tokens(self) -> Tensor:
-        """Ids of the tokens that run. All blocks share them: hash layers route by id."""
-        return self.graph.input("tokens", self._declare(self.rows), "int32")
-
-    def op(
-        self,
-        name: str,
-        kind: str,
-        operands: Iterable[Tensor],
-        dims: str,
-        dtype: str = "bf16",
-        *,
-        group: str,
-        fill: float = 1.0,
-        compute: str = "",
-        role: Role = Role.ACTIVATION,
-        **attrs: Any,
-    ) -> Tensor:
-        """Append an operator to the current block and return its output; see `GraphBuilder.op`."""
-        return self.graph.op(
-            self._name(name),
-            kind,
-            operands,
-            self._declare(dims),
-            dtype,
-            group=group,
-            fill=fill,
-            compute=compute,
-            role=role,
-            **attrs,
-        )
-
-    def norm(self, name: str, x: Tensor, over: str) -> Tensor:
-        """RMS norm of the last label of x, with its learned gain."""
-        gain = self.weight(f"{name}_gain", over)
-        return self.op(name, "rms_norm", [x, gain], " ".join(x.dims), group="norms", over=over)
-
-    def _name(self, name: str) -> str:
-        return f"{self.graph.block}.{name}"
-
-    def _declare(self, dims: str) -> str:
-        for label in dims.split():
-            if label not in self._declared:
-                self._declared.add(label)
-                self.graph.dim(label, self._dims[label].size, self._dims[label].meaning)
-        return dims
+Scope: TypeAlias = scope.Scope[DeepseekV4Config]
 
 
 def dim_table(config: DeepseekV4Config, workload: Workload) -> dict[str, Dim]:

@@ -1,0 +1,1 @@
+"""Parts of a model that several families build in the same way."""

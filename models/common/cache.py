@@ -1,0 +1,30 @@
+"""KV caches: in decode a leaf that the step appends to; what a prompt makes of one has to be left behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rooflang.ir.tensor import Role, Tensor
+from rooflang.models.common.scope import Scope
+
+
+def append(s: Scope[Any], name: str, new: Tensor | None, dims: str, dtype: str, *, rate: float = 1.0) -> Tensor:
+    """The cache as a decode step leaves it; `rate` is the entries written per step, None for `new` writes nothing.
+
+    Where the profile appends nothing, what would have been appended is an output of the step (the RoofLang paper
+    computes the new entry and goes no further).
+    """
+    cache = s.cache(f"{name}_cache", dims, dtype)
+    if new is None:
+        return cache
+    if not s.assumptions.kv_append:
+        s.left.append(new)
+        return cache
+    return s.op(name, "kv_append", [new, cache], dims, dtype, group="kv cache", role=Role.KV_CACHE, rate=rate)
+
+
+def leave(s: Scope[Any], name: str, kind: str, made: Tensor, dims: str, dtype: str, **attrs: Any) -> Tensor:
+    """A cache or state that an operator of this kind makes of a prompt."""
+    out = s.op(name, kind, [made], dims, dtype, group="kv cache", role=Role.OUTPUT, **attrs)
+    s.left.append(out)
+    return out

@@ -1,0 +1,69 @@
+"""The feed-forward part of a layer: a gated product, and the same per expert, with router, dispatch and combine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rooflang.ir.tensor import Tensor
+from rooflang.models.common.scope import Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experts:
+    """The routed experts of a layer: each token goes to `chosen` of `count`. They take vectors of the label `width`."""
+
+    count: int
+    chosen: int
+    dtype: str
+    router_dtype: str = "bf16"
+    width: str = "hidden"
+
+    @property
+    def fill(self) -> float:
+        """Share of (token, expert) pairs that exist."""
+        return self.chosen / self.count
+
+    def logits(self, s: Scope[Any], x: Tensor) -> Tensor:
+        """Scores of all experts (rows expert) for vectors x (rows hidden), in FP32."""
+        weight = s.weight("router_w", "hidden expert", self.router_dtype)
+        return s.op("logits", "matmul", [x, weight], f"{s.rows} expert", "fp32", group="router")
+
+    def gates(self, s: Scope[Any], logits: Tensor, kind: str = "route", *choice: Tensor) -> Tensor:
+        """Weights of the chosen experts (rows expert), `chosen` of them filled. `kind` may be another choice than the
+        largest logits, from the operands `choice`."""
+        attrs = {"fill": self.fill, "top_k": self.chosen}
+        return s.op("route", kind, [logits, *choice], f"{s.rows} expert", "fp32", group="router", **attrs)
+
+    def routed(self, s: Scope[Any], x: Tensor, gates: Tensor) -> Tensor:
+        """Vectors x (rows width) to their experts, up, gate and down there, and back as a weighted sum (rows width)."""
+        fill = self.fill
+        wide, narrow = f"{s.rows} expert {self.width}", f"{s.rows} expert ffn"
+        travel = s.assumptions.routed_dtype
+        rows = s.op("dispatch", "dispatch", [x, gates], wide, travel, fill=fill, group="dispatch")
+        copy = {"fill": fill, "group": "experts", "one_pass": True, "across": "expert"}
+        if s.assumptions.expert_copies:
+            rows = s.op("expert_gather", "to_hbm", [rows], wide, travel, **copy)
+        up = s.weight("experts_w13", f"expert {self.width} gate ffn", self.dtype)
+        inner = s.op("expert_up", "gated_matmul", [rows, up], narrow, fill=fill, group="experts")
+        down = s.weight("experts_w2", f"expert ffn {self.width}", self.dtype)
+        out = s.op("expert_down", "matmul", [inner, down], wide, fill=fill, group="experts")
+        if s.assumptions.expert_copies:
+            out = s.op("expert_scatter", "to_hbm", [out], wide, **copy)
+        return s.op("combine", "combine", [out, gates], f"{s.rows} {self.width}", group="dispatch")
+
+
+def with_shared(s: Scope[Any], x: Tensor, routed: Tensor, *, shared: int, dtype: str) -> Tensor:
+    """The routed experts' output plus that of the `shared` experts, which every token of x (rows hidden) runs."""
+    if not shared:
+        return routed
+    own = gated_ffn(s, "shared", x, "shared_ffn", dtype, group="shared expert")
+    return s.op("experts_sum", "add", [routed, own], f"{s.rows} hidden", group="residual")
+
+
+def gated_ffn(s: Scope[Any], name: str, x: Tensor, inner: str, dtype: str, *, group: str) -> Tensor:
+    """Up, gate and down of every token of x (rows hidden) → (rows hidden); `inner` is the label between."""
+    up = s.weight(f"{name}_w13", f"hidden gate {inner}", dtype)
+    middle = s.op(f"{name}_up", "gated_matmul", [x, up], f"{s.rows} {inner}", group=group)
+    down = s.weight(f"{name}_w2", f"{inner} hidden", dtype)
+    return s.op(f"{name}_down", "matmul", [middle, down], f"{s.rows} hidden", group=group)
