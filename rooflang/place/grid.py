@@ -8,17 +8,16 @@ are spread over the stages as evenly as they go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rooflang.errors import PlacementError, ValueRangeError
 from rooflang.hw.cluster import Cluster
 from rooflang.hw.mesh import Mesh
 from rooflang.ir.blocks import BlockKind, Blocks, split_blocks
-from rooflang.ir.cut import REPLICATED, Cut, CutKind, Spec
+from rooflang.ir.cut import PARTIAL, REPLICATED, Cut, CutKind, Spec
 from rooflang.ir.graph import Graph
 from rooflang.ir.layout import Choice, Mode, make_mode
 from rooflang.ir.op import Op, signature
-from rooflang.ir.tensor import Tensor
 from rooflang.place.connect import connect
 from rooflang.place.plan import Plan
 
@@ -34,8 +33,8 @@ def balanced(layers: int, stages: int) -> tuple[int, ...]:
 
 
 def partition(blocks: Blocks, layers_per_stage: Sequence[int]) -> tuple[tuple[str, ...], ...]:
-    """Block labels by stage. The blocks before the first repeated layer join stage 0, those after the last join the
-    last stage."""
+    """Block labels by stage. Blocks that are no layers go with the layer before them, those at the start with the
+    first layer."""
     layers = layer_labels(blocks)
     if sum(layers_per_stage) != len(layers) or min(layers_per_stage) < 1:
         raise ValueRangeError(
@@ -43,14 +42,13 @@ def partition(blocks: Blocks, layers_per_stage: Sequence[int]) -> tuple[tuple[st
             where="--partition",
             expected=f"positive numbers that sum to {len(layers)}",
         )
-    first, last = blocks.sequence.index(layers[0]), blocks.sequence.index(layers[-1])
-    out, at = [], first
-    for count in layers_per_stage:
-        out.append(blocks.sequence[at : at + count])
-        at += count
-    out[0] = blocks.sequence[:first] + out[0]
-    out[-1] = out[-1] + blocks.sequence[last + 1 :]
-    return tuple(out)
+    stage_of = dict(zip(layers, (stage for stage, count in enumerate(layers_per_stage) for _ in range(count))))
+    out: list[list[str]] = [[] for _ in layers_per_stage]
+    stage = 0
+    for label in blocks.sequence:
+        stage = stage_of.get(label, stage)
+        out[stage].append(label)
+    return tuple(map(tuple, out))
 
 
 def layer_labels(blocks: Blocks) -> tuple[str, ...]:
@@ -72,28 +70,37 @@ def grid_plan(
         )
     blocks = split_blocks(graph)
     _check_extents(graph, dp, cp)
+    counts = partition_layers or balanced(len(layer_labels(blocks)), pp)
+    if len(counts) != pp:
+        raise ValueRangeError(
+            f"the partition has {len(counts)} stages", where="--partition", expected=f"as many as --pp, {pp}"
+        )
     roles = [(name, size) for name, size in (("dp", dp), ("cp", cp)) if size > 1]
     mesh = Mesh.lay(cluster, [size for _, size in roles], stages=pp)
     names = [name for name, _ in roles]
     decode = SEQ not in graph.sizes
-    stages = partition(blocks, partition_layers or balanced(len(layer_labels(blocks)), pp))
-    specs: dict[int, Spec] = {}
-    for kind in blocks.kinds:
-        for port in (*kind.inputs, *kind.outputs):
-            specs[blocks.port_group[(kind.name, port.name)]] = _boundary(port, names, decode)
+    modes = {kind.name: _modes(kind, names, decode, pp == 1) for kind in blocks.kinds}
+    specs = _boundaries(blocks, modes, names, decode)
     plans = {}
     for kind in blocks.kinds:
         boundary = {t.name: specs[blocks.port_group[(kind.name, t.name)]] for t in (*kind.inputs, *kind.outputs)}
-        plans[kind.name] = connect(kind, _modes(kind, names, decode, pp == 1), boundary)
+        plans[kind.name] = connect(kind, modes[kind.name], boundary)
+    stages = partition(blocks, counts)
     return Plan(mesh=mesh, stages=stages, blocks=plans, boundary=specs, origin=f"grid dp{dp} cp{cp} ep{dp * cp} pp{pp}")
 
 
 def _check_extents(graph: Graph, dp: int, cp: int) -> None:
     decode = SEQ not in graph.sizes
+    if BATCH not in graph.sizes and dp * cp > 1:
+        raise PlacementError(
+            f"{graph.name} has no dim {BATCH!r} to divide over {dp * cp} ranks (DP {dp}, CP {cp})",
+            where="--dp, --cp",
+            expected="DP 1 and CP 1",
+        )
     needed = {BATCH: dp * cp if decode else dp, EXPERT: dp * cp}
     for label, count in needed.items():
-        size = graph.sizes.get(label, 0)
-        if size % count or (label == BATCH and size < count):
+        if graph.sizes.get(label, count) % count:
+            size = graph.sizes[label]
             what = "requests" if label == BATCH else "experts"
             raise PlacementError(
                 f"{size} {what} do not divide over {count} ranks (DP {dp}, CP {cp})",
@@ -102,10 +109,24 @@ def _check_extents(graph: Graph, dp: int, cp: int) -> None:
             )
 
 
-def _boundary(port: Tensor, names: Sequence[str], decode: bool) -> Spec:
-    """Between blocks: requests over dp; over cp positions in prefill, requests in decode."""
-    cp = SEQ if not decode and SEQ in port.dims else BATCH if decode else REPLICATED
-    return tuple(BATCH if name == "dp" else cp for name in names)
+def _boundaries(
+    blocks: Blocks, modes: Mapping[str, Mapping[str, Mode]], names: Sequence[str], decode: bool
+) -> dict[int, Spec]:
+    """Between blocks: requests over dp; over cp positions in prefill, requests in decode. What the step leaves behind
+    and no block reads stays as it was made, partial values summed up."""
+    specs: dict[int, Spec] = {}
+    for kind in blocks.kinds:
+        for port in kind.outputs:
+            made = modes[kind.name][port.name].out
+            whole = tuple(REPLICATED if state == PARTIAL else state for state in made)
+            specs[blocks.port_group[(kind.name, port.name)]] = whole
+    for kind in blocks.kinds:
+        for port in kind.inputs:
+            cut = {name: BATCH if name == "dp" or decode else SEQ for name in names}
+            specs[blocks.port_group[(kind.name, port.name)]] = tuple(
+                cut[name] if cut[name] in port.dims else REPLICATED for name in names
+            )
+    return specs
 
 
 def _modes(kind: BlockKind, names: Sequence[str], decode: bool, one_stage: bool) -> dict[str, Mode]:
