@@ -1,8 +1,9 @@
 """The certificate of a plan: the script of primitives that leads from the initial graph to it, and its replay.
 
-The script is JSON data. Steps are addressed by (block kind, the blocks of that kind, operator or tensor), in
-topological order; replaying them on the initial graph rebuilds the plan from the operators' signatures alone. Nothing
-in the script is trusted: a step that no signature supports is refused, and the rebuilt plan has to connect.
+The script is JSON data (`place.script` lists its fields). Steps are addressed by (block kind, the blocks of that kind,
+operator or tensor), in topological order; replaying them on the initial graph rebuilds the plan from the operators'
+signatures alone. Nothing in the script is trusted: a step that no signature supports is refused, the rebuilt plan has
+to connect, and its own script has to be the one that was replayed, so that no field goes unread.
 """
 
 from __future__ import annotations
@@ -10,201 +11,191 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from rooflang.errors import PlacementError
 from rooflang.hw.cluster import Cluster
 from rooflang.hw.mesh import Mesh
 from rooflang.ir.blocks import BlockKind, Blocks
-from rooflang.ir.cut import OWNER, REPLICATED, CutKind, Spec
+from rooflang.ir.cut import OWNER, REPLICATED, CutKind
 from rooflang.ir.kinds.elementwise import MOVES
 from rooflang.ir.kinds.fused import FUSIONS, fuse
 from rooflang.ir.layout import Choice, Mode, Step, Transfer, make_mode, make_transfer
-from rooflang.ir.op import Op, signature
+from rooflang.ir.op import Op, op_kind, signature
+from rooflang.ir.tensor import RESIDENT_ROLES
+from rooflang.place.check import check_connected
 from rooflang.place.plan import BlockPlan, Plan
-
-SCHEMA = "rooflang.certificate/1"
+from rooflang.place.script import (
+    SCHEMA,
+    IdentityJson,
+    KernelJson,
+    KindJson,
+    MoveJson,
+    ReadJson,
+    Script,
+    StepJson,
+)
 
 Json = dict[str, Any]
 
 
 def certificate(plan: Plan, blocks: Blocks) -> Json:
-    """The script as JSON-ready data."""
-    return {
-        "schema": SCHEMA,
-        "graph": blocks.graph.fingerprint,
-        "mesh": [axis.size for axis in plan.mesh.axes],
-        "stages": [list(labels) for labels in plan.stages],
-        "boundary": {str(group): list(spec) for group, spec in sorted(plan.boundary.items())},
-        "kinds": [_kind_script(kind, plan.blocks[kind.name]) for kind in blocks.kinds],
-    }
+    """The script as JSON data."""
+    data: Json = msgspec.json.decode(msgspec.json.encode(_script(plan, blocks)))
+    return data
 
 
-def _kind_script(kind: BlockKind, plan: BlockPlan) -> Json:
-    kernels = []
-    for name, mode in plan.modes.items():
-        reads = [
-            {"operand": index, "steps": [_transfer_json(t) for t in plan.paths[(name, index)]]}
-            for index in range(len(mode.op.operands))
-            if (name, index) in plan.paths
-        ]
-        kernels.append({"kernel": name, "steps": [_step_json(s) for s in mode.derivation], "reads": reads})
-    exits = {name: [_transfer_json(t) for t in steps] for name, steps in plan.exits.items() if steps}
-    tiers = [{"primitive": "insert_identity", "target": leaf, "dim": tier} for leaf, tier in plan.tiers.items()]
-    removed = [{"primitive": "remove_identity", "target": name, "dim": source} for name, source in plan.aliases.items()]
-    script = {"kernels": kernels, "exits": exits, "tiers": tiers, "removed": removed}
-    return {"kind": kind.name, "blocks": list(kind.blocks), **script}
+def _script(plan: Plan, blocks: Blocks) -> Script:
+    return Script(
+        schema=SCHEMA,
+        graph=blocks.graph.fingerprint,
+        mesh=tuple(axis.size for axis in plan.mesh.axes),
+        stages=plan.stages,
+        boundary=dict(sorted(plan.boundary.items())),
+        kinds=tuple(_kind(kind, plan.blocks[kind.name]) for kind in blocks.kinds),
+    )
 
 
-def _step_json(step: Step) -> Json:
-    return {"primitive": step.primitive, "target": step.target, "dim": step.dim, "axis": step.axis}
+def _kind(kind: BlockKind, plan: BlockPlan) -> KindJson:
+    return KindJson(
+        kind=kind.name,
+        blocks=kind.blocks,
+        kernels=tuple(_kernel(name, mode, plan) for name, mode in plan.modes.items()),
+        exits={name: _moves(steps) for name, steps in plan.exits.items()},
+        tiers=tuple(_identity("insert_identity", leaf, tier) for leaf, tier in plan.tiers.items()),
+        removed=tuple(_identity("remove_identity", name, operand) for name, operand in plan.aliases.items()),
+    )
 
 
-def _transfer_json(transfer: Transfer) -> Json:
-    return {
-        "tensor": transfer.tensor,
-        "before": list(transfer.before),
-        "after": list(transfer.after),
-        "steps": [_step_json(s) for s in transfer.derivation],
-    }
+def _kernel(name: str, mode: Mode, plan: BlockPlan) -> KernelJson:
+    reads = tuple(
+        ReadJson(operand=index, steps=_moves(plan.paths[(name, index)]))
+        for index in range(len(mode.op.operands))
+        if (name, index) in plan.paths
+    )
+    return KernelJson(kernel=name, steps=_steps(mode.derivation), reads=reads)
 
 
-def replay(script: Json, blocks: Blocks, cluster: Cluster) -> Plan:
+def _steps(steps: Sequence[Step]) -> tuple[StepJson, ...]:
+    return tuple(StepJson(primitive=s.primitive, target=s.target, dim=s.dim, axis=s.axis) for s in steps)
+
+
+def _moves(path: Sequence[Transfer]) -> tuple[MoveJson, ...]:
+    return tuple(MoveJson(tensor=t.tensor, before=t.before, after=t.after, steps=_steps(t.derivation)) for t in path)
+
+
+def _identity(primitive: str, target: str, dim: str) -> IdentityJson:
+    return IdentityJson(primitive=primitive, target=target, dim=dim)
+
+
+def replay(script: Mapping[str, Any], blocks: Blocks, cluster: Cluster) -> Plan:
     """Rebuild the plan from the initial graph. Raises `PlacementError` naming the first step that does not apply."""
-    if script.get("schema") != SCHEMA:
-        raise PlacementError(f"schema {script.get('schema')!r}", where="certificate", expected=SCHEMA)
-    if script["graph"] != blocks.graph.fingerprint:
+    try:
+        record = msgspec.convert(script, Script, str_keys=True)
+    except msgspec.ValidationError as error:
+        raise PlacementError(str(error), where="certificate", expected=SCHEMA) from error
+    if record.schema != SCHEMA:
+        raise PlacementError(f"schema {record.schema!r}", where="certificate", expected=SCHEMA)
+    if record.graph != blocks.graph.fingerprint:
         raise PlacementError("it was made for another graph", where="certificate", expected=blocks.graph.fingerprint)
-    stages = tuple(tuple(labels) for labels in script["stages"])
-    mesh = Mesh.lay(cluster, script["mesh"], stages=len(stages))
-    axes = len(mesh.axes)
+    mesh = Mesh.lay(cluster, record.mesh, stages=len(record.stages))
     plans = {}
-    for entry in script["kinds"]:
-        kind = blocks.by_name.get(entry["kind"])
-        if kind is None:
-            raise PlacementError(f"no block kind {entry['kind']!r} in the graph", where="certificate")
-        plans[kind.name] = _replay_kind(entry, kind, axes)
-    boundary: dict[int, Spec] = {int(group): tuple(spec) for group, spec in script["boundary"].items()}
-    plan = Plan(mesh=mesh, stages=stages, blocks=plans, boundary=boundary, origin="replayed certificate")
+    for entry in record.kinds:
+        if entry.kind not in blocks.by_name:
+            raise PlacementError(f"no block kind {entry.kind!r} in the graph", where="certificate")
+        plans[entry.kind] = _replay_kind(entry, blocks.by_name[entry.kind], cluster, len(mesh.axes))
+    plan = Plan(mesh=mesh, stages=record.stages, blocks=plans, boundary=record.boundary, origin="replayed certificate")
     check_connected(plan, blocks)
+    if _script(plan, blocks) != record:
+        raise PlacementError("it says more than the plan that it leads to", where="certificate")
     return plan
 
 
-def _replay_kind(entry: Json, kind: BlockKind, axes: int) -> BlockPlan:
-    modes: dict[str, Mode] = {}
-    paths: dict[tuple[str, int], tuple[Transfer, ...]] = {}
-    for kernel in entry["kernels"]:
-        name = kernel["kernel"]
-        modes[name] = _replay_mode(kind, name, kernel["steps"], axes)
-        for read in kernel["reads"]:
-            paths[(name, read["operand"])] = _replay_path(read["steps"])
-    exits = {name: _replay_path(steps) for name, steps in entry["exits"].items()}
-    tiers = {step["target"]: step["dim"] for step in entry["tiers"]}
-    aliases = {step["target"]: step["dim"] for step in entry["removed"]}
-    for name, source in aliases.items():
-        if not any(o.output.name == name and o.kind in MOVES and o.operands[0].name == source for o in kind.ops):
-            raise PlacementError(f"{name} is not an identity of {source}", where=f"certificate: {kind.name}")
-    return BlockPlan(modes=modes, paths=paths, exits=exits, tiers=tiers, aliases=aliases)
+def _replay_kind(entry: KindJson, kind: BlockKind, cluster: Cluster, axes: int) -> BlockPlan:
+    where = f"certificate: {kind.name}"
+    tiers = {step.target: step.dim for step in entry.tiers}
+    resident = {leaf.name for leaf in kind.leaves if leaf.role in RESIDENT_ROLES}
+    for leaf, tier in tiers.items():
+        if leaf not in resident or tier not in {known.name for known in cluster.tiers}:
+            raise PlacementError(f"{leaf} cannot be kept in {tier}", where=where)
+    aliases = {step.target: step.dim for step in entry.removed}
+    moves = {(op.output.name, op.operands[0].name) for op in kind.ops if op.kind in MOVES and _bit_exact(op)}
+    for name, operand in aliases.items():
+        if (name, operand) not in moves:
+            raise PlacementError(f"{name} is not an identity of {operand}", where=where)
+    return BlockPlan(
+        modes={kernel.kernel: _replay_mode(kind, kernel, axes) for kernel in entry.kernels},
+        paths={(k.kernel, read.operand): _replay_path(read.steps) for k in entry.kernels for read in k.reads},
+        exits={name: _replay_path(steps) for name, steps in entry.exits.items()},
+        tiers=tiers,
+        aliases=aliases,
+    )
 
 
-def _replay_path(steps: Sequence[Json]) -> tuple[Transfer, ...]:
+def _bit_exact(move: Op) -> bool:
+    return move.operands[0].dtype == move.output.dtype
+
+
+def _replay_path(steps: Sequence[MoveJson]) -> tuple[Transfer, ...]:
     out = []
     for step in steps:
-        transfer = make_transfer(step["tensor"], tuple(step["before"]), tuple(step["after"]))
-        if [_step_json(s) for s in transfer.derivation] != step["steps"]:
-            raise PlacementError(
-                f"{step['steps']} do not make {transfer.collective}", where=f"certificate: {step['tensor']}"
-            )
+        try:
+            transfer = make_transfer(step.tensor, step.before, step.after)
+        except ValueError as error:
+            raise PlacementError(str(error), where=f"certificate: {step.tensor}") from error
         out.append(transfer)
     return tuple(out)
 
 
-def _replay_mode(kind: BlockKind, name: str, steps: Sequence[Json], axes: int) -> Mode:
-    where = f"certificate: {kind.name}: {name}"
-    op, covers = _fused_op(kind, name, steps, where)
+def _replay_mode(kind: BlockKind, kernel: KernelJson, axes: int) -> Mode:
+    where = f"certificate: {kind.name}: {kernel.kernel}"
+    op, covers = _fused_op(kind, kernel, where)
     choices: list[Choice | None] = [None] * axes
-    for step in steps:
-        axis = step["axis"]
-        if axis < 0:
+    for step in kernel.steps:
+        if step.axis < 0:
             continue
-        if not axis < axes:
-            raise PlacementError(f"axis {axis} of a mesh with {axes}", where=where)
-        choices[axis] = _applied(op, step, choices[axis], where)
-    if any(choice is None for choice in choices):
+        if not step.axis < axes:
+            raise PlacementError(f"axis {step.axis} of a mesh with {axes}", where=where)
+        choices[step.axis] = _applied(op, step, where)
+    decided = [choice for choice in choices if choice is not None]
+    if len(decided) < axes:
         raise PlacementError("an axis is left undecided", where=where)
-    return make_mode(op, [c for c in choices if c is not None], covers=covers)
+    return make_mode(op, decided, covers=covers)
 
 
-def _applied(op: Op, step: Json, before: Choice | None, where: str) -> Choice:
+def _applied(op: Op, step: StepJson, where: str) -> Choice:
     """The choice along one axis after a step: dup and dedup run the operator whole, split takes a row of its
     signature, fuse turns a token cut into the routed one."""
-    primitive, dim = step["primitive"], step["dim"]
-    if primitive == "dup_kernel":
-        return REPLICATED
-    if primitive == "dedup_kernel":
-        return OWNER
-    if primitive == "split_kernel":
-        rows = [c for c in signature(op) if c.dim == dim and c.kind is not CutKind.ROUTE]
-    else:
-        rows = [
-            c for c in signature(op) if c.kind is CutKind.ROUTE and f"{c.dim}→{c.out}" == dim and before is not None
-        ]
+    if step.primitive in ("dup_kernel", "dedup_kernel"):
+        if not op_kind(op.kind).pure:
+            raise PlacementError(f"{step.primitive} of {op.name}: {op.kind} has side effects", where=where)
+        return REPLICATED if step.primitive == "dup_kernel" else OWNER
+    rows = [cut for cut in signature(op) if cut.kind is not CutKind.ROUTE and cut.dim == step.dim]
+    if step.primitive == "fuse_kernels":
+        rows = [cut for cut in signature(op) if cut.kind is CutKind.ROUTE and f"{cut.dim}→{cut.out}" == step.dim]
     if not rows:
-        raise PlacementError(f"{primitive} of {op.name} by {dim!r}: its signature has no such row", where=where)
+        raise PlacementError(
+            f"{step.primitive} of {op.name} by {step.dim!r}: its signature has no such row", where=where
+        )
     return rows[0]
 
 
-def _fused_op(kind: BlockKind, name: str, steps: Sequence[Json], where: str) -> tuple[Op, tuple[str, ...]]:
-    """The kernel that makes tensor `name`: an operator of the block, or one fused from several by the script's fuse
-    steps."""
+def _fused_op(kind: BlockKind, kernel: KernelJson, where: str) -> tuple[Op, tuple[str, ...]]:
+    """The operator that makes a kernel's tensor: one of the block, or one fused from two by the script's fuse step."""
     by_output = {op.output.name: op for op in kind.ops}
-    if name not in by_output:
-        raise PlacementError(f"no operator makes {name!r}", where=where)
-    op = by_output[name]
+    if kernel.kernel not in by_output:
+        raise PlacementError(f"no operator makes {kernel.kernel!r}", where=where)
+    op = by_output[kernel.kernel]
     covers: tuple[str, ...] = (op.name,)
     fusions = {f.name: f for f in FUSIONS}
-    for step in steps:
-        if step["primitive"] != "fuse_kernels" or step["axis"] >= 0:
+    for step in kernel.steps:
+        if step.primitive != "fuse_kernels" or step.axis >= 0:
             continue
-        fusion = fusions.get(step["dim"])
+        fusion = fusions.get(step.dim)
         inner = (
             by_output.get(op.operands[fusion.operand].name) if fusion and fusion.operand < len(op.operands) else None
         )
-        if fusion is None or inner is None:
-            raise PlacementError(f"no fusion {step['dim']!r} applies to {op.name}", where=where)
+        if fusion is None or inner is None or (op.kind, inner.kind) != (fusion.outer, fusion.inner):
+            raise PlacementError(f"no fusion {step.dim!r} applies to {op.name}", where=where)
         op, covers = fuse(fusion, op, inner), (inner.name, *covers)
     return op, covers
-
-
-def check_connected(plan: Plan, blocks: Blocks) -> None:
-    """Every operand is read in a spec that its path really leads to, and every port leaves in its group's spec."""
-    for kind in blocks.kinds:
-        block = plan.blocks[kind.name]
-        made: dict[str, Spec] = {t.name: plan.boundary[blocks.port_group[(kind.name, t.name)]] for t in kind.inputs}
-        made.update({name: mode.out for name, mode in block.modes.items()})
-        for name, mode in block.modes.items():
-            for index, (tensor, wanted) in enumerate(zip(mode.op.operands, mode.operands)):
-                if tensor.name in made:
-                    _check_path(
-                        made[tensor.name], block.paths.get((name, index), ()), wanted, f"{name} ← {tensor.name}"
-                    )
-                elif tensor.name in blocks.graph.producer:
-                    raise PlacementError(
-                        f"{name} reads {tensor.name}, which no kernel of the plan makes", where=kind.name
-                    )
-        _check_ports(kind, block, plan, blocks, made)
-
-
-def _check_ports(kind: BlockKind, block: BlockPlan, plan: Plan, blocks: Blocks, made: Mapping[str, Spec]) -> None:
-    for tensor in kind.outputs:
-        if block.source(tensor.name) not in made:
-            raise PlacementError(f"no kernel makes the port {tensor.name}", where=kind.name)
-        wanted = plan.boundary[blocks.port_group[(kind.name, tensor.name)]]
-        _check_path(made[block.source(tensor.name)], block.exits.get(tensor.name, ()), wanted, f"exit of {tensor.name}")
-
-
-def _check_path(now: Spec, steps: Sequence[Transfer], wanted: Spec, where: str) -> None:
-    for step in steps:
-        if step.before != now:
-            raise PlacementError(f"a {step.collective} from {step.before} of a value laid {now}", where=where)
-        now = step.after
-    if now != wanted:
-        raise PlacementError(f"laid {now}, read {wanted}", where=where)

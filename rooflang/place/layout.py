@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from rooflang.errors import PlacementError, UnknownNameError
 from rooflang.hw import Cluster, Mesh
@@ -15,14 +16,17 @@ from rooflang.ir.blocks import Blocks, split_blocks
 from rooflang.ir.cut import PARTIAL, REPLICATED, CutKind, Spec
 from rooflang.ir.graph import Graph
 from rooflang.ir.layout import Choice, make_mode
-from rooflang.ir.op import Op, signature
+from rooflang.ir.op import Op, op_kind, signature
 from rooflang.place.connect import connect
 from rooflang.place.plan import Plan
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """How each operator of a graph is cut over the axes of a mesh; frozen, every edit returns a new one."""
+    """How each operator of a graph is cut over the axes of a mesh; frozen, every edit returns a new one.
+
+    Layers of one kind are laid alike: an edit of an operator holds for it in all of them.
+    """
 
     graph: Graph
     cluster: Cluster
@@ -50,15 +54,13 @@ class Layout:
 
     def dup_kernel(self, op: str, *, axis: str = "x") -> Layout:
         """Run operator `op` whole on every coordinate of an axis."""
-        self._op(op)
-        return self._with(op, axis, REPLICATED)
+        return self._with(op, axis, _whole(self._op(op)))
 
     def plan(self) -> Plan:
         """The plan: modes, the collectives between them, one pipeline stage."""
-        blocks = split_blocks(self.graph)
+        blocks = self._blocks
         modes = {
-            kind.name: {op.output.name: make_mode(op, self._choices(op.name)) for op in kind.ops}
-            for kind in blocks.kinds
+            kind.name: {op.output.name: make_mode(op, self._choices(op)) for op in kind.ops} for kind in blocks.kinds
         }
         boundary = self._boundary(blocks)
         plans = {
@@ -71,26 +73,42 @@ class Layout:
         }
         return Plan(mesh=self.mesh, stages=(blocks.sequence,), blocks=plans, boundary=boundary, origin="layout")
 
+    @cached_property
+    def _blocks(self) -> Blocks:
+        return split_blocks(self.graph)
+
     def _boundary(self, blocks: Blocks) -> dict[int, Spec]:
         """A port lies as its first producer leaves it, partial values summed up."""
         out: dict[int, Spec] = {}
         for kind in blocks.kinds:
             by_output = {op.output.name: op for op in kind.ops}
             for tensor in kind.outputs:
-                made = make_mode(by_output[tensor.name], self._choices(by_output[tensor.name].name)).out
+                made = make_mode(by_output[tensor.name], self._choices(by_output[tensor.name])).out
                 whole = tuple(REPLICATED if state == PARTIAL else state for state in made)
                 out.setdefault(blocks.port_group[(kind.name, tensor.name)], whole)
         return out
 
     def _op(self, name: str) -> Op:
+        """The operator of that name, or the one that represents it among the layers of its kind."""
         if name not in self.graph.op_by_name:
             raise UnknownNameError("operator", name, self.graph.op_by_name, where=self.graph.name)
-        return self.graph.op_by_name[name]
+        label = self.graph.op_by_name[name].block
+        kind = self._blocks.by_name[self._blocks.kind_of[label]]
+        return next(op for op in kind.ops if self._blocks.rename[label][op.name] == name)
 
-    def _choices(self, op: str) -> tuple[Choice, ...]:
-        return self.choices.get(op, (REPLICATED,) * len(self.mesh.axes))
+    def _choices(self, op: Op) -> tuple[Choice, ...]:
+        return self.choices.get(op.name, (_whole(op),) * len(self.mesh.axes))
 
     def _with(self, op: str, axis: str, choice: Choice) -> Layout:
         index = self.mesh.axes.index(self.mesh.axis(axis))
-        new = tuple(choice if i == index else old for i, old in enumerate(self._choices(op)))
-        return replace(self, choices={**self.choices, op: new})
+        found = self._op(op)
+        new = tuple(choice if i == index else old for i, old in enumerate(self._choices(found)))
+        return replace(self, choices={**self.choices, found.name: new})
+
+
+def _whole(op: Op) -> Choice:
+    """Whole on every coordinate: as it is, or, for an operator with side effects, by the row of its signature that says
+    how."""
+    if op_kind(op.kind).pure:
+        return REPLICATED
+    return next(cut for cut in signature(op) if {*cut.operands, cut.out} == {REPLICATED})

@@ -27,6 +27,6 @@ def storage(placed: PlacedGraph, *, receive_buffers: bool) -> dict[Value, Value 
 
 
 def stored(placed: PlacedGraph, lies: Mapping[Value, Value | None]) -> dict[Value, Tensor]:
-    """The values that occupy memory of their own by `storage`, and what they are, inputs first, then by their makers."""
+    """The values that occupy memory of their own by `storage`, and what they are: inputs, then by their makers."""
     tensors = {**placed.inputs, **{op.write: op.tensor for op in placed.ops}}
     return {value: tensor for value, tensor in tensors.items() if lies[value] == value}

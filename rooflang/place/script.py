@@ -1,0 +1,70 @@
+"""The JSON of a certificate, as records: what may stand in it, field by field."""
+
+from __future__ import annotations
+
+import msgspec
+
+SCHEMA = "rooflang.certificate/1"
+
+
+class StepJson(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One application of a primitive; `axis` is -1 where none is concerned (see `ir.layout.Step`)."""
+
+    primitive: str
+    target: str
+    dim: str
+    axis: int
+
+
+class MoveJson(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A transfer of a tensor between two specs, and the primitives that make it."""
+
+    tensor: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    steps: tuple[StepJson, ...]
+
+
+class ReadJson(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How operand number `operand` of a kernel comes to lie as the kernel reads it."""
+
+    operand: int
+    steps: tuple[MoveJson, ...]
+
+
+class KernelJson(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The kernel that makes tensor `kernel`: the primitives that lead to its mode, and its reads."""
+
+    kernel: str
+    steps: tuple[StepJson, ...]
+    reads: tuple[ReadJson, ...]
+
+
+class IdentityJson(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An identity that is inserted (target: a leaf, dim: a memory tier) or removed (dim: its operand)."""
+
+    primitive: str
+    target: str
+    dim: str
+
+
+class KindJson(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is done to all `blocks` of one kind."""
+
+    kind: str
+    blocks: tuple[str, ...]
+    kernels: tuple[KernelJson, ...]
+    exits: dict[str, tuple[MoveJson, ...]]
+    tiers: tuple[IdentityJson, ...]
+    removed: tuple[IdentityJson, ...]
+
+
+class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All of it: `graph` is the fingerprint of the initial graph, `boundary` the spec of each port group."""
+
+    schema: str
+    graph: str
+    mesh: tuple[int, ...]
+    stages: tuple[tuple[str, ...], ...]
+    boundary: dict[int, tuple[str, ...]]
+    kinds: tuple[KindJson, ...]
