@@ -1,0 +1,155 @@
+"""Search by equality saturation: saturate the block kinds once, price them for every mesh and batch, extract, simulate.
+
+For each number of pipeline stages and each batch size, every mesh is a configuration. A relaxation bounds its step time
+from below; a configuration whose bound shows that it can neither improve its own batch and stage count nor the frontier
+is not extracted. What is extracted is simulated, and validated before it is returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rooflang.eqsat import saturate_all
+from rooflang.errors import CapacityError, PlacementError
+from rooflang.extractors.costed import CostedGraph
+from rooflang.extractors.ilp import extract
+from rooflang.extractors.task import Extraction, Objective, Stages, Task
+from rooflang.hw import Mesh, mesh_factorisations
+from rooflang.place.grid import balanced, layer_labels, partition
+from rooflang.search.evaluate import evaluate
+from rooflang.search.point import Evaluated, Point
+from rooflang.search.problem import Problem
+from rooflang.search.progress import Progress
+from rooflang.search.validate import validate
+from rooflang.sim.result import Overlap
+
+#: Mesh axes that the search uses.
+MAX_AXES = 2
+
+#: Relative gap at which the integer programme stops.
+GAP = 3e-3
+
+#: Longest time for one extraction; its incumbent and bound are used then.
+EXTRACTION_S = 20.0
+
+_OBJECTIVE: dict[Overlap, Objective] = {"perfect": "max", "none": "sum"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Configuration:
+    """One mesh for one number of stages, with the costs of all its e-nodes at all batch sizes."""
+
+    sizes: tuple[int, ...]
+    stages: Stages
+    costed: CostedGraph
+
+    @property
+    def name(self) -> str:
+        mesh = "×".join(map(str, self.sizes)) or "1"
+        return f"mesh {mesh}, pipeline {len(self.stages)}"
+
+
+@dataclass(kw_only=True)
+class _Tally:
+    """Counts of a running search."""
+
+    configurations: int = 0
+    extracted: int = 0
+    simulated: int = 0
+    out_of_memory: int = 0
+    points: list[Point] = field(default_factory=list)
+
+
+def configurations(
+    problem: Problem, degrees: Sequence[int], batches: Sequence[int], disabled: frozenset[str], progress: Progress
+) -> list[Configuration]:
+    """Every mesh of at most two axes for every number of stages, priced at all batch sizes in one call each."""
+    out = []
+    layers = len(layer_labels(problem.blocks))
+    for stages in degrees:
+        labels = partition(problem.blocks, balanced(layers, stages))
+        for sizes in mesh_factorisations(problem.cluster, stages, MAX_AXES):
+            progress.say(f"saturating and pricing mesh {sizes}, pipeline {stages}")
+            frozen = saturate_all(problem.blocks, len(sizes), disabled=disabled)
+            cost = problem.cost(Mesh.lay(problem.cluster, sizes, stages=stages), np.array(batches, np.float64))
+            try:
+                costed = CostedGraph.of(problem.blocks, frozen, cost)
+            except PlacementError:
+                continue  # no layout suits all blocks: with some rules disabled that happens
+            out.append(Configuration(sizes=sizes, stages=labels, costed=costed))
+    return out
+
+
+def search_egraph(
+    problem: Problem,
+    degrees: Sequence[int],
+    batches: Sequence[int],
+    overlap: Overlap,
+    disabled: frozenset[str],
+    progress: Progress,
+) -> tuple[list[Point], Evaluated, str]:
+    """Points of the search, what it took, and what stopped it: `complete` or `time limit`."""
+    tally = _Tally()
+    found = configurations(problem, degrees, batches, disabled, progress)
+    stopped_by = "complete"
+    for at, batch in enumerate(batches):
+        alive = False
+        for stages in degrees:
+            if progress.expired:
+                stopped_by = "time limit"
+                break
+            mine = [c for c in found if len(c.stages) == stages]
+            alive |= _search_batch(problem, mine, at, batch, overlap, progress, tally)
+        if not alive or stopped_by != "complete":
+            break
+    evaluated = Evaluated(
+        configurations=tally.configurations,
+        screened_out=tally.configurations - tally.extracted,
+        extracted=tally.extracted,
+        simulated=tally.simulated,
+        out_of_memory=tally.out_of_memory,
+    )
+    return tally.points, evaluated, stopped_by
+
+
+def _search_batch(
+    problem: Problem,
+    mine: Sequence[Configuration],
+    at: int,
+    batch: int,
+    overlap: Overlap,
+    progress: Progress,
+    tally: _Tally,
+) -> bool:
+    """Extract from every mesh for one number of stages and one batch size; simulate the best. False if nothing fits."""
+    best: Extraction | None = None
+    bound_s = float("inf")
+    for config in mine:
+        tally.configurations += 1
+        progress.say(f"batch {batch}, {config.name}")
+        task = Task(costed=config.costed, at=at, stages=config.stages, objective=_OBJECTIVE[overlap])
+        try:
+            found = extract(task, time_limit_s=min(EXTRACTION_S, progress.remaining_s), gap=GAP)
+        except CapacityError:
+            tally.out_of_memory += 1
+            continue
+        except PlacementError:
+            continue
+        tally.extracted += 1
+        bound_s = min(bound_s, found.bound_s)
+        if best is None or found.value_s < best.value_s:
+            best = found
+    if best is None:
+        return False
+    plan = best.plan("e-graph")
+    validate(plan, problem.blocks, problem.cluster)
+    tally.simulated += 1
+    try:
+        scope = f"all meshes of at most {MAX_AXES} axes, one plan per block kind, {overlap} overlap"
+        tally.points.append(evaluate(problem, plan, batch, overlap=overlap, bound_s=bound_s, bound_scope=scope))
+    except CapacityError:
+        tally.out_of_memory += 1
+    return True
