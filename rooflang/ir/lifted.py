@@ -45,7 +45,7 @@ def run_mode(mode: Mode, operands: Sequence[Value], digits: Digits) -> Value:
     if known.summary is not None:
         summary = known.summary
         summaries = {rank: summary.of(op, where, arrays[rank]) for rank, where in shares.items()}
-        for axis in _axes_of(mode, CutKind.STAT, CutKind.FOLD):
+        for axis in _axes_of(mode, CutKind.STAT, CutKind.FOLD, CutKind.SCAN):
             summaries = _exchanged(summaries, axis, lambda a, b: summary.merge(op, a, b), digits)
     folded = bool(known.fold and _axes_of(mode, CutKind.FOLD))
     pieces = {}

@@ -112,7 +112,23 @@ NUMBER = (int, float)
 _KINDS: dict[str, OpKind] = {}
 
 #: Modules that register kinds when they are imported.
-_KIND_MODULES = ("einsum", "elementwise", "norm", "attention", "moe", "embedding", "cache", "hyper", "fused")
+_KIND_MODULES = (
+    "einsum",
+    "elementwise",
+    "sigmoid",
+    "norm",
+    "layer_norm",
+    "attention",
+    "mla",
+    "conv",
+    "delta",
+    "moe",
+    "embedding",
+    "cache",
+    "hyper",
+    "depth",
+    "fused",
+)
 
 
 def register(kind: OpKind) -> OpKind:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,23 +18,8 @@ from rooflang.ir.reference.base import Array, Where
 from rooflang.ir.tensor import Tensor
 from rooflang.ir.values import Value, place
 
-CASES: dict[str, Callable[[], Graph]] = {}
-
-Make = Callable[[GraphBuilder], Tensor]
-
-
-def case(dims: str) -> Callable[[Make], Make]:
-    """Enter a graph of one operator under the name of the function that builds it; every dim has the extent 2."""
-
-    def enter(make: Make) -> Make:
-        def build() -> Graph:
-            builder = GraphBuilder(make.__name__, **dict.fromkeys(dims.split(), 2))
-            return builder.build(make(builder))
-
-        CASES[make.__name__] = build
-        return make
-
-    return enter
+from .latent_cases import fit_parts
+from .registry import CASES, Make, case
 
 
 @case("b m k n")
@@ -255,6 +240,7 @@ def extents(graph: Graph, rng: np.random.Generator, *, least: int, most: int = 5
         sizes["gate"] = 2
     if op.kind == "attention" and "kv" in sizes:
         sizes["kv"] = sizes["dim"]
+    fit_parts(sizes, rng)
     return graph.resized(**sizes)
 
 

@@ -15,13 +15,8 @@ import numpy as np
 
 from rooflang.ir.kinds.attention import part_index
 from rooflang.ir.op import Op
-from rooflang.ir.reference import topk
+from rooflang.ir.reference import softmax, topk
 from rooflang.ir.reference.base import Array, Arrays, Fold, Reference, State, Summary, Where, define, product, spread
-
-
-def _rows(op: Op) -> tuple[str, ...]:
-    """Labels of queries and heads."""
-    return op.operands[0].dims[:-1]
 
 
 def _index(op: Op, where: Where, operands: Arrays) -> State:
@@ -39,19 +34,21 @@ def _merge(op: Op, a: State, b: State) -> State:
 
 def _attended(op: Op, where: Where, summary: State, operands: Arrays) -> Array | None:
     """Which context entries of this share are attended, over rows and entries; None: all of them."""
-    at, context = part_index(op, "selection"), part_index(op, "context")
-    if not op.attr("select") or context is None:
+    index, selection, context = (part_index(op, part) for part in ("index", "selection", "context"))
+    if context is None:
+        return None
+    if index is not None:
+        ids, tokens = summary[1], op.operands[index].dims[:1]
+    elif selection is not None:
+        ids, tokens = operands[selection], op.operands[selection].dims[:-1]
+    else:
         return None
     entries = op.operands[context].dims[1]
-    if at is None:
-        mask, tokens = topk.chosen(summary[1], where.ids[entries]), op.operands[context].dims[:1]
-    else:
-        mask, tokens = topk.chosen(operands[at], where.ids[entries]), op.operands[at].dims[:-1]
-    return spread(mask, (*tokens, entries), (*_rows(op), entries))
+    return spread(topk.chosen(ids, where.ids[entries]), (*tokens, entries), (*softmax.rows(op), entries))
 
 
 def _run(op: Op, where: Where, summary: State, operands: Arrays) -> State:
-    q, rows, width = op.operands[0], _rows(op), op.operands[0].dims[-1]
+    q, rows, width = op.operands[0], softmax.rows(op), op.operands[0].dims[-1]
     keyed = []
     for part in ("window", "context"):
         index = part_index(op, part)
@@ -61,34 +58,7 @@ def _run(op: Op, where: Where, summary: State, operands: Arrays) -> State:
             score = product(operands[0], q.dims, operands[index], dims, (*rows, keys)) / np.sqrt(where.sizes[width])
             mask = _attended(op, where, summary, operands) if part == "context" else None
             keyed.append((score if mask is None else np.where(mask, score, -np.inf), operands[index], dims))
-    top = np.max(np.concatenate([score for score, _, _ in keyed], -1), -1, initial=-np.inf)
-    total, mixed = np.zeros_like(top), np.zeros((1,) * len(op.output.dims))
-    for score, values, dims in keyed:
-        weights = np.exp(score - _finite(top)[..., None])
-        total = total + weights.sum(-1)
-        mixed = mixed + product(weights, (*rows, dims[1]), values, dims, op.output.dims)
-    return top, total, mixed
-
-
-def _finite(top: Array) -> Array:
-    """A row without keys has no largest score; any number will do in its place."""
-    return np.where(np.isfinite(top), top, 0.0)
-
-
-def _combine(op: Op, a: State, b: State) -> State:
-    top = np.maximum(a[0], b[0])
-    left, right = (np.exp(state[0] - _finite(top)) for state in (a, b))
-    wide_left, wide_right = (spread(w, _rows(op), op.output.dims) for w in (left, right))
-    return top, a[1] * left + b[1] * right, a[2] * wide_left + b[2] * wide_right
-
-
-def _finish(op: Op, state: State) -> Array:
-    total = spread(state[1], _rows(op), op.output.dims)
-    return np.asarray(state[2] / np.where(total > 0, total, 1.0))
-
-
-def _dims(op: Op) -> tuple[tuple[str, ...], ...]:
-    return (_rows(op), _rows(op), op.output.dims)
+    return softmax.attend(op, keyed)
 
 
 def _chosen_ids(op: Op) -> Mapping[int, str]:
@@ -116,7 +86,7 @@ define(
     Reference(
         run=_run,
         summary=Summary(of=_index, merge=_merge),
-        fold=Fold(combine=_combine, finish=_finish, dims=_dims),
+        fold=Fold(combine=softmax.combine, finish=softmax.finish, dims=softmax.dims),
         ids=_chosen_ids,
     ),
 )

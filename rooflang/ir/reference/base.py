@@ -96,7 +96,23 @@ class Reference:
 #: References by kind; the modules below fill it.
 _REFERENCES: dict[str, Reference] = {}
 
-_MODULES = ("einsum", "elementwise", "norm", "attention", "moe", "embedding", "cache", "hyper", "fused")
+_MODULES = (
+    "einsum",
+    "elementwise",
+    "sigmoid",
+    "norm",
+    "layer_norm",
+    "attention",
+    "mla",
+    "conv",
+    "delta",
+    "moe",
+    "embedding",
+    "cache",
+    "hyper",
+    "depth",
+    "fused",
+)
 
 
 def define(kind: str, reference: Reference) -> None:

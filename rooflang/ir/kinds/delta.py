@@ -1,0 +1,205 @@
+"""Kimi Delta Attention: a gated delta rule with a decay per channel (Kimi Linear, arXiv 2510.26692, section 3).
+
+Each head keeps a state S (key value). A position with key k, value v, decay logits f (key) and a logit b makes
+S ← (I − β·k·kᵀ)·diag(α)·S + β·k·vᵀ with α = exp(`floor` · sigmoid(f)) and β = sigmoid(b), and its query reads Sᵀ·q.
+Keys and queries are scaled to length 1, queries by 1/√key too.
+
+A decode step has one position: `delta_update` takes k, v, f, b and the state to the next state, `delta_read` takes q
+and that state to the output. They are one kernel, which reads the state once and writes it once: with `fused`,
+`delta_read` finds it on chip. A prompt begins with a state of zeros: `delta_scan` takes q, k, v, f, b, all over (batch
+positions head …), to the outputs, and `delta_final` takes k, v, f, b to the state after the last position; with `fused`
+the scan has made it already, and only its write is left.
+
+Heads and values are independent of each other; keys are not, since the rule mixes them. Positions may be cut: a shard
+is an affine map S ← A·S + B, the maps of the shards before give its first state, and A (key key) is work that a whole
+sequence does without. `map_bytes` is the size of one head's map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rooflang.assumptions import Assumptions
+from rooflang.errors import GraphError
+from rooflang.ir.cut import REPLICATED, Cut, CutKind
+from rooflang.ir.kinds.rows import expect, expect_labels, expect_rank, par
+from rooflang.ir.op import NUMBER, Op, OpKind, Sizes, register
+from rooflang.ir.tensor import Num
+
+#: Positions that the chunked form of the rule takes at once (the authors' kernels, flash-linear-attention).
+CHUNK = 64
+
+
+def key_value(op: Op) -> tuple[str, str]:
+    """Labels of keys and values."""
+    if op.kind == "delta_read":
+        return op.operands[1].dims[-2], op.operands[1].dims[-1]
+    first = 1 if op.kind == "delta_scan" else 0
+    return op.operands[first].dims[-1], op.operands[first + 1].dims[-1]
+
+
+def _check_rows(op: Op, first: int, *words: str) -> None:
+    """k, v, f and b from operand `first` on: alike but for their last dim."""
+    k, v, decay, beta = op.operands[first : first + 4]
+    expect_rank(op, first, *words)
+    for tensor, dims in ((decay, k.dims), (v, (*k.dims[:-1], v.dims[-1])), (beta, k.dims[:-1])):
+        if tensor.dims != dims:
+            raise GraphError(f"{op.name}: {tensor.name} has the dims {' '.join(tensor.dims)}", expected=" ".join(dims))
+    if v.dims[-1] in k.dims:
+        raise GraphError(f"{op.name}: keys and values share the dim {v.dims[-1]!r}", expected="a dim of their own each")
+
+
+def _check_update(op: Op) -> None:
+    expect(op, 5)
+    _check_rows(op, 0, "batch", "head", "key")
+    k, v, state = op.operands[0], op.operands[1], op.operands[4]
+    if state.dims != (*k.dims, v.dims[-1]) or op.output.dims != state.dims:
+        raise GraphError(
+            f"{op.name}: {state.name} has the dims {' '.join(state.dims)}", expected="batch head key value"
+        )
+
+
+def _check_read(op: Op) -> None:
+    expect(op, 2)
+    q, state = op.operands
+    expect_rank(op, 0, "batch", "head", "key")
+    if state.dims[:-1] != q.dims or op.output.dims != (*q.dims[:-1], state.dims[-1]):
+        raise GraphError(
+            f"{op.name}: {state.name} has the dims {' '.join(state.dims)}", expected="batch head key value"
+        )
+
+
+def _check_scan(op: Op) -> None:
+    expect(op, 5)
+    _check_rows(op, 1, "batch", "positions", "head", "key")
+    q, k, v = op.operands[:3]
+    expect_labels(op, q.dims, k.dims, q.name)
+    if op.output.dims != v.dims or q.dims != k.dims:
+        raise GraphError(f"{op.name}: the output has the dims {' '.join(op.output.dims)}", expected=" ".join(v.dims))
+
+
+def _check_final(op: Op) -> None:
+    expect(op, 4)
+    _check_rows(op, 0, "batch", "positions", "head", "key")
+    k, v = op.operands[:2]
+    wanted = (k.dims[0], *k.dims[2:], v.dims[-1])
+    if op.output.dims != wanted:
+        raise GraphError(f"{op.name}: the state has the dims {' '.join(op.output.dims)}", expected=" ".join(wanted))
+
+
+def _heads(op: Op, local: Sizes) -> Num:
+    """Heads of all positions that run."""
+    total: Num = 1
+    for label in op.operands[0].dims[:-1]:
+        total = total * local[label]
+    return total
+
+
+def _gate_flops(key: Num) -> Num:
+    """Scaling a key to length 1, and the gates α and β."""
+    return (3 * key + 1) + (5 * key + 3)
+
+
+def _update_flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
+    """Decay K·V, the state's answer to the key 2·K·V, the error 2·V, its outer product with the key 2·K·V."""
+    key, value = (local[d] for d in key_value(op))
+    return {op.peak: _heads(op, local) * (5 * key * value + 2 * value + _gate_flops(key))}
+
+
+def _read_flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
+    key, value = (local[d] for d in key_value(op))
+    return {op.peak: _heads(op, local) * (2 * key * value + 3 * key + 1)}
+
+
+def _scan_flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
+    """By chunks of C positions, per position: 6·K·V with the state, 3·C·K and C² within the chunk. A share of a
+    sequence makes its map first, 4·K·(K + V) a position."""
+    key, value = (local[d] for d in key_value(op))
+    positions = op.operands[0].dims[1]
+    each = 6 * key * value + 3 * CHUNK * key + CHUNK**2 + _gate_flops(key) + (3 * key + 1)
+    if local[positions] < full[positions]:
+        each = each + 4 * key * (key + value)
+    return {op.peak: _heads(op, local) * each}
+
+
+def _fused_read(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assumptions) -> Num:
+    on_chip = op.attr("fused") and (op.kind == "delta_final" or index == 1)
+    return 0.0 if on_chip else 1.0
+
+
+def _final_flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
+    return {} if op.attr("fused") else _update_flops(op, local, full)
+
+
+def _row_cuts(op: Op) -> tuple[Cut, ...]:
+    """By request, head and value; a state that is written in place also on replicas that each own a whole one."""
+    key, _ = key_value(op)
+    positions = op.operands[0].dims[1] if op.kind in ("delta_scan", "delta_final") else ""
+    rows = [par(op, d) for d in op.output.dims if d not in (key, positions)]
+    if op.kind == "delta_update":
+        whole = (REPLICATED,) * len(op.operands)
+        rows.append(Cut(kind=CutKind.PAR, dim="replica", operands=whole, out=REPLICATED))
+    return tuple(rows)
+
+
+def _sequence_cuts(op: Op) -> tuple[Cut, ...]:
+    batch, positions, head = op.operands[0].dims[:3]
+    scans = op.kind == "delta_scan"
+    scan = Cut(
+        kind=CutKind.SCAN,
+        dim=positions,
+        operands=(positions,) * len(op.operands),
+        out=positions if scans else REPLICATED,
+        loops=(positions,),
+        combine="affine",
+        stat_rows=(batch, head),
+        # Ranks that have exchanged their maps for the scan all know the last state.
+        stat_bytes=float(op.attr("map_bytes", 0.0)),
+    )
+    return (*_row_cuts(op), scan)
+
+
+register(
+    OpKind(
+        name="delta_update",
+        summary="a head's state after one position; operands: k, v, decay, beta, state",
+        cuts=_row_cuts,
+        flops=_update_flops,
+        attrs={"floor": NUMBER},
+        check=_check_update,
+        pure=False,
+        in_place=4,
+    )
+)
+register(
+    OpKind(
+        name="delta_read",
+        summary="what a query reads from a head's state; operands: q, state",
+        cuts=_row_cuts,
+        flops=_read_flops,
+        read_fraction=_fused_read,
+        attrs={"fused": (bool,)},
+        check=_check_read,
+    )
+)
+register(
+    OpKind(
+        name="delta_scan",
+        summary="outputs of the delta rule over a sequence; operands: q, k, v, decay, beta",
+        cuts=_sequence_cuts,
+        flops=_scan_flops,
+        attrs={"floor": NUMBER, "map_bytes": NUMBER},
+        check=_check_scan,
+    )
+)
+register(
+    OpKind(
+        name="delta_final",
+        summary="a head's state after a sequence; operands: k, v, decay, beta",
+        cuts=_sequence_cuts,
+        flops=_final_flops,
+        read_fraction=_fused_read,
+        attrs={"floor": NUMBER, "map_bytes": NUMBER, "fused": (bool,)},
+        check=_check_final,
+    )
+)

@@ -1,0 +1,56 @@
+"""Softmax attention in shares: the states that kinds of attention fold.
+
+A state is (m, l, o): the largest score of each query and head, the sum of e^(score − m), and that sum weighted by the
+values. No key at all is (−∞, 0, 0), and its attention is 0. `rows` are the labels of queries and heads; o has the dims
+of the output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rooflang.ir.op import Op
+from rooflang.ir.reference.base import Array, State, product, spread
+
+
+def rows(op: Op) -> tuple[str, ...]:
+    """Labels of queries and heads: those of the first operand, the queries, without their width."""
+    return op.operands[0].dims[:-1]
+
+
+def attend(op: Op, keyed: Sequence[tuple[Array, Array, tuple[str, ...]]]) -> State:
+    """The state of some keys, each group given as scores (rows, keys; −∞ where masked), values, and dims of the values,
+    (batch, keys, width)."""
+    top = np.max(np.concatenate([score for score, _, _ in keyed], -1), -1, initial=-np.inf)
+    total, mixed = np.zeros_like(top), np.zeros((1,) * len(op.output.dims))
+    for score, values, dims in keyed:
+        weights = np.exp(score - _finite(top)[..., None])
+        total = total + weights.sum(-1)
+        mixed = mixed + product(weights, (*rows(op), dims[1]), values, dims, op.output.dims)
+    return top, total, mixed
+
+
+def _finite(top: Array) -> Array:
+    """A row without keys has no largest score; any number will do in its place."""
+    return np.where(np.isfinite(top), top, 0.0)
+
+
+def combine(op: Op, a: State, b: State) -> State:
+    """The state of two shares of the keys together."""
+    top = np.maximum(a[0], b[0])
+    left, right = (np.exp(state[0] - _finite(top)) for state in (a, b))
+    wide_left, wide_right = (spread(w, rows(op), op.output.dims) for w in (left, right))
+    return top, a[1] * left + b[1] * right, a[2] * wide_left + b[2] * wide_right
+
+
+def finish(op: Op, state: State) -> Array:
+    """The attention of all keys from their state."""
+    total = spread(state[1], rows(op), op.output.dims)
+    return np.asarray(state[2] / np.where(total > 0, total, 1.0))
+
+
+def dims(op: Op) -> tuple[tuple[str, ...], ...]:
+    """Labels of m, l and o."""
+    return (rows(op), rows(op), op.output.dims)
