@@ -49,9 +49,8 @@ def main() -> None:
                 sum(len(f.modes) for f in frozen),
                 sum(len(f.transfers) for f in frozen),
             )
-            print(
-                f"{61 * times:>8} {axes:>5} {len(frozen):>6} {counts[0]:>9} {counts[1]:>8} {counts[2]:>7} {counts[3]:>10}"
-            )
+            row = f"{counts[0]:>9} {counts[1]:>8} {counts[2]:>7} {counts[3]:>10}"
+            print(f"{61 * times:>8} {axes:>5} {len(frozen):>6} {row}")
     print(f"\n{'layers':>8} {'GPUs':>6} {'operators':>10} {'events':>8}")
     for times in (1, 2, 4):
         for gpus in (64, 128):
