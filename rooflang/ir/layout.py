@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from rooflang.ir.cut import OWNER, PARTIAL, REPLICATED, Cut, CutKind, Spec
 from rooflang.ir.op import Op
+from rooflang.ir.tensor import Tensor
 
 #: What an operator does along one axis: a cut of its signature, `REPLICATED` (every coordinate runs it whole)
 #: or `OWNER` (only the first coordinate runs it).
@@ -43,6 +44,20 @@ class Mode:
         """The cut along that axis, or None where the operator runs whole."""
         choice = self.choices[axis]
         return choice if isinstance(choice, Cut) else None
+
+    def renamed(self, names: Mapping[str, str]) -> Mode:
+        """The same mode of another block's operator, under the names that are used there (`Blocks.rename`)."""
+
+        def tensor(old: Tensor) -> Tensor:
+            return replace(old, name=names.get(old.name, old.name))
+
+        op = replace(
+            self.op,
+            name=names.get(self.op.name, self.op.name),
+            operands=tuple(tensor(t) for t in self.op.operands),
+            output=tensor(self.op.output),
+        )
+        return replace(self, op=op, covers=tuple(names.get(name, name) for name in self.covers))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,21 +57,22 @@ def _check_op(graph: Graph, op: Op) -> None:
     where = f"{graph.name}: {op.name}"
     for tensor in (*op.operands, op.output):
         _check_tensor(graph, tensor, where)
-    kind = op_kind(op.kind)
-    _check_attrs(op, kind, where)
     try:
+        kind = op_kind(op.kind)
+        _check_attrs(op, kind)
         kind.check(op)
         kind.check_sizes(op, graph.sizes)
     except RooflangError as error:
-        error.where = error.where or graph.name
+        error.where = f"{graph.name}: {error.where}" if error.where else graph.name
         raise
     for cut in signature(op):
         if len(cut.operands) != len(op.operands):
             raise GraphError(f"{op.kind} takes {len(cut.operands)} operands, not {len(op.operands)}", where=where)
 
 
-def _check_attrs(op: Op, kind: OpKind, where: str) -> None:
+def _check_attrs(op: Op, kind: OpKind) -> None:
     """A misspelt attribute would silently leave its default in force."""
+    where = op.name
     for name, value in op.attrs:
         if name not in kind.attrs:
             raise UnknownNameError(f"attribute of {op.kind}", name, kind.attrs, where=where)

@@ -57,6 +57,10 @@ def _check(op: Op) -> None:
     expect_labels(op, q.dims, op.output.dims, q.name)
     for part in parts:
         _check_part(op, part)
+    positions = {op.operands[1 + i].dims[1] for i, part in enumerate(parts) if part != "selection"}
+    others = {label for tensor in op.operands[1:] for label in tensor.dims[-1:]}
+    if positions & others:
+        raise GraphError(f"{op.name}: {' '.join(positions & others)} counts positions and something else")
     _check_choice(op)
 
 
@@ -65,11 +69,12 @@ def _check_part(op: Op, part: str) -> None:
     assert index is not None
     q, tensor = op.operands[0], op.operands[index]
     if part == "selection":
-        good = len(tensor.dims) > 1 and set(tensor.dims[:-1]) <= set(q.dims) and tensor.dims[-1] not in q.dims
+        good = len(tensor.dims) > 1 and set(tensor.dims[:-1]) <= set(q.dims[:-1]) and tensor.dims[-1] not in q.dims
         expected = "dims of q, then the chosen entries"
     else:
         expect_rank(op, index, "batch", "positions", "width")
-        good = tensor.dims[0] in q.dims[:-1] and tensor.dims[1] not in q.dims
+        batch, positions, width = tensor.dims
+        good = batch in q.dims[:-1] and positions not in q.dims and width not in q.dims[:-1]
         expected = f"{q.dims[0]}, positions, width"
     if not good:
         raise GraphError(f"{op.name}: {part} has the dims {' '.join(tensor.dims)}", expected=expected)

@@ -49,8 +49,8 @@ def expect_rank(op: Op, index: int, *words: str) -> None:
 
 
 def expect_labels(op: Op, found: Sequence[str], wanted: Sequence[str], what: str) -> None:
-    """Raise `GraphError` unless two label sequences are the same set."""
-    if set(found) != set(wanted):
+    """Raise `GraphError` unless two label sequences are the same but for their order."""
+    if sorted(found) != sorted(wanted):
         raise GraphError(
             f"{op.name}: {what} has the dims {' '.join(found) or '(none)'}",
             expected=" ".join(wanted) or "(none)",
