@@ -164,11 +164,19 @@ class ProgramBuilder:
         self._edge_after.append(after)
 
     def add_tensor(
-        self, label: str, memory: int, size_bytes: int, producer: int = -1, consumers: Iterable[int] = ()
+        self,
+        label: str,
+        memory: int,
+        size_bytes: int,
+        producer: int = -1,
+        consumers: Iterable[int] = (),
+        *,
+        wait: bool = True,
     ) -> int:
         """Add a tensor that `producer` (-1: it is an input) writes to `memory` and `consumers` read.
 
-        The consumers wait for the producer. A producer may be its own consumer: the tensor is its scratch space.
+        The consumers wait for the producer, unless `wait` is off because other edges say so already. A producer may be
+        its own consumer: the tensor is its scratch space.
         """
         self._tensor_labels.append(label)
         self._tensor_memory.append(memory)
@@ -177,7 +185,7 @@ class ProgramBuilder:
         known = len(self._consumer)
         self._consumer.extend(consumers)
         self._consumer_count.append(len(self._consumer) - known)
-        if producer >= 0:
+        if producer >= 0 and wait:
             for consumer in self._consumer[known:]:
                 if consumer != producer:
                     self.add_edge(producer, consumer)

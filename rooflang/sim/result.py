@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Overlap = Literal["perfect", "none"]
+Overlap = Literal["perfect", "none", "two-batch"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

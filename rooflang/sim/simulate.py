@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rooflang.cost.model import CostModel
 from rooflang.place.lower import PlacedGraph
+from rooflang.sim.account import groups_s, stage_results
 from rooflang.sim.build import Built, build
 from rooflang.sim.engine import Timeline, run
+from rooflang.sim.fleet import Override
 from rooflang.sim.memory import live_at_peak, overflows, peak_bytes
 from rooflang.sim.result import Overlap, SimResult, StageResult
 
@@ -13,21 +17,39 @@ _NAMED = 5
 
 
 def simulate(
-    placed: PlacedGraph, cost: CostModel, *, tokens: int, overlap: Overlap = "perfect", check_memory: bool = True
+    placed: PlacedGraph,
+    cost: CostModel,
+    *,
+    tokens: int,
+    overlap: Overlap = "perfect",
+    check_memory: bool = True,
+    overrides: Sequence[Override] = (),
+    explicit: bool = False,
 ) -> SimResult:
     """Simulate one step of a placed graph at one batch size; `tokens` is how many tokens a request gains (1 in decode).
 
-    Raises `CapacityError`, naming the largest tensors, when the plan does not fit and `check_memory` is set.
+    `overlap` says how computation and communication share the time: `none`, each operator after the other; `two-batch`,
+    two halves of the batch really interleaved on two streams of each device; `perfect`, the run without overlap less
+    the smaller of C and N per GPU (the RoofLang paper, arXiv 2609.12551, section on evaluation). `overrides` are GPUs
+    and links that are not as the cluster says. With `explicit` every rank has operators of its own; the result is the
+    same, bit for bit, and takes as many times longer as there are equal ranks.
+
+    Raises `CapacityError`, naming the largest tensors, when the plan does not fit and `check_memory` is set,
+    and `PlacementError` for sizes that do not divide.
     """
-    built = build(placed, cost)
+    built = build(placed, cost, overlap=overlap, overrides=overrides, explicit=explicit)
     timeline = run(built.program)
     if check_memory:
         for overflow in overflows(built.program, timeline):
             raise overflow.error(where=placed.plan.origin)
-    peaks = peak_bytes(built.program, timeline)
-    stages = tuple(_account(built, timeline, stage, int(peaks[stage])) for stage in range(len(placed.plan.stages)))
+    return _result(built, timeline, cost, tokens, overlap)
+
+
+def _result(built: Built, timeline: Timeline, cost: CostModel, tokens: int, overlap: Overlap) -> SimResult:
+    peaks, capacity = peak_bytes(built.program, timeline), built.program.memory_capacity_bytes
+    stages = stage_results(built, timeline, peaks, overlap)
     slowest = max(range(len(stages)), key=lambda s: stages[s].span_s(overlap))
-    fullest = max(range(len(stages)), key=lambda s: stages[s].peak_bytes)
+    fullest = max(range(len(peaks)), key=lambda memory: int(peaks[memory]) / int(capacity[memory]))
     step_s = stages[slowest].span_s(overlap)
     batch = float(cost.sizes.get("batch", 1))
     return SimResult(
@@ -36,46 +58,14 @@ def simulate(
         tok_s_gpu=batch * tokens / (step_s * cost.cluster.gpus),
         tok_s_user=tokens / (step_s * len(stages)),
         stages=stages,
-        peak_bytes=stages[fullest].peak_bytes,
-        capacity_bytes=round(cost.cluster.device.hbm_bytes),
+        peak_bytes=int(peaks[fullest]),
+        capacity_bytes=int(capacity[fullest]),
         largest=live_at_peak(built.program, timeline, fullest)[:_NAMED],
-        groups_s=_groups(built, timeline, slowest),
+        groups_s=groups_s(built, timeline, slowest),
         bottleneck=_bottleneck(stages[slowest]),
         events=timeline.events,
         operators=built.program.op_count,
     )
-
-
-def _account(built: Built, timeline: Timeline, stage: int, peak: int) -> StageResult:
-    first, last, local, exposed, compute = float("inf"), 0.0, 0.0, 0.0, 0.0
-    levels: dict[str, float] = {}
-    starts, ends = timeline.start_s.tolist(), timeline.end_s.tolist()
-    for op, cost, start, end in zip(built.ops, built.costs, starts, ends):
-        if op.stage != stage:
-            continue
-        first, last = min(first, start), max(last, end)
-        own = float(cost.local_s)
-        local += own
-        exposed += max(0.0, (end - start) - own) if cost.levels_s else 0.0
-        compute += own if cost.compute_s >= cost.memory_s else 0.0
-        for name, seconds in cost.levels_s.items():
-            levels[name] = levels.get(name, 0.0) + float(seconds)
-    return StageResult(
-        elapsed_s=last - first,
-        local_s=local,
-        exposed_s=exposed,
-        compute_bound_s=compute,
-        levels_s=levels,
-        peak_bytes=peak,
-    )
-
-
-def _groups(built: Built, timeline: Timeline, stage: int) -> dict[str, float]:
-    out: dict[str, float] = {}
-    for op, start, end in zip(built.ops, timeline.start_s.tolist(), timeline.end_s.tolist()):
-        if op.stage == stage and end > start:
-            out[op.group] = out.get(op.group, 0.0) + (end - start)
-    return dict(sorted(out.items(), key=lambda item: -item[1]))
 
 
 def _bottleneck(stage: StageResult) -> str:

@@ -1,0 +1,230 @@
+"""The ranks of a placed graph in classes, with their teams, devices and links; every rank its own class on demand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rooflang.hw.cluster import Cluster
+from rooflang.hw.mesh import Mesh
+from rooflang.sim.fabric import Fabric, Lane, fabric
+from rooflang.sim.fleet import Override
+from rooflang.sim.symmetry import Partition, RankClasses, rank_classes
+from rooflang.sim.traffic import Axes, Traffic
+
+#: The kind of group that joins a rank of a stage with the same rank of the next one.
+HOP = "hop"
+
+#: (rank class, link class, how many ranks of a team class share one such link, slowness)
+Share = tuple[int, int, int, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Team:
+    """A class of teams that run an operator together: one rank, the group of a collective, a sender with its receiver.
+
+    `members` are rank classes, each once; `shares[lane]` is what the team loads of each link.
+    """
+
+    members: tuple[int, ...]
+    shares: Mapping[Lane, tuple[Share, ...]]
+    extra_s: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ranks:
+    """Rank classes with what the builder asks about them.
+
+    Of every class: `stage`, `count`, `colour` (what its device is and what shards it holds), `owns[axis]` (whether it
+    is the first coordinate). `alone[c]` is the team of a rank of class c by itself; `teams[kind]` are the classes of
+    groups and `team_of[kind][c]` the one that class c is in (-1: none).
+    """
+
+    stage: tuple[int, ...]
+    count: tuple[int, ...]
+    representative: tuple[int, ...]
+    colour: tuple[int, ...]
+    owns: tuple[Mapping[int, bool], ...]
+    alone: tuple[Team, ...]
+    teams: Mapping[str, tuple[Team, ...]]
+    team_of: Mapping[str, tuple[int, ...]]
+    link_names: tuple[str, ...]
+    class_of: tuple[int, ...]
+
+    def of_stage(self, stage: int) -> tuple[int, ...]:
+        """The classes of a stage."""
+        return tuple(c for c, s in enumerate(self.stage) if s == stage)
+
+    def name(self, number: int) -> str:
+        """A class in words: `stage 0` when it is the whole stage, else with its first rank and their number."""
+        whole = len(self.of_stage(self.stage[number])) == 1
+        if whole:
+            return f"stage {self.stage[number]}"
+        count = f" and {self.count[number] - 1} like it" if self.count[number] > 1 else ""
+        return f"stage {self.stage[number]}, gpu {self.representative[number]}{count}"
+
+
+def kind_of(axes: Axes) -> str:
+    """The name of the kind of groups along some axes."""
+    return " ".join(map(str, axes))
+
+
+@lru_cache(maxsize=64)
+def ranks_of(
+    cluster: Cluster,
+    mesh: Mesh,
+    stages: int,
+    traffic: Traffic,
+    colour: tuple[int, ...],
+    overrides: tuple[Override, ...] = (),
+    tiers: tuple[Lane, ...] = (),
+    explicit: bool = False,
+) -> Ranks:
+    """Classes of the ranks of all stages; with `explicit` each rank is one.
+
+    `colour[rank]` is all that tells ranks apart by themselves besides their stage. A collective loads both directions
+    of a port alike, so one of them stands for both unless something else loads them unevenly.
+    """
+    uneven = traffic.sends or bool(tiers) or bool(overrides)
+    lanes = tuple(
+        (level.name, direction)
+        for level in cluster.levels
+        for direction in (("out", "in") if uneven else ("out",))
+        if level.size > 1
+    )
+    links = fabric(cluster, (*lanes, *tiers), overrides)
+    owns = _owners(mesh, traffic.owners)
+    keys = [(rank // mesh.gpus, colour[rank], owns[rank % mesh.gpus]) for rank in range(mesh.gpus * stages)]
+    groups = _groups(mesh, stages, traffic)
+    found = _classes(keys, groups, links, explicit)
+    return _described(found, links, mesh, colour, traffic, owns)
+
+
+def _owners(mesh: Mesh, axes: Axes) -> list[tuple[bool, ...]]:
+    """For every rank of the mesh, whether it is the first on each of these axes."""
+    names = [mesh.axes[axis].name for axis in axes]
+    if not names:
+        return [()] * mesh.gpus
+    places = (mesh.coordinates(mesh.first + rank) for rank in range(mesh.gpus))
+    return [tuple(place[name] == 0 for name in names) for place in places]
+
+
+def _groups(mesh: Mesh, stages: int, traffic: Traffic) -> dict[str, list[tuple[int, ...]]]:
+    groups = {
+        kind_of(axes): [
+            group
+            for stage in range(stages)
+            for group in mesh.stage(stage).groups([mesh.axes[axis].name for axis in axes])
+        ]
+        for axes in traffic.teams
+    }
+    if traffic.sends:
+        groups[HOP] = [(rank, rank + mesh.gpus) for rank in range(mesh.gpus * (stages - 1))]
+    return groups
+
+
+def _classes(
+    keys: list[tuple[int, int, tuple[bool, ...]]],
+    groups: Mapping[str, list[tuple[int, ...]]],
+    links: Fabric,
+    explicit: bool,
+) -> RankClasses:
+    colours: list[Hashable] = list(keys)
+    if not explicit:
+        return rank_classes(colours, groups, links.roles, ordered=[HOP], link_colours=links.colours())
+    return RankClasses(
+        ranks=Partition.of(range(len(keys))),
+        links=Partition.of(range(len(links.names))),
+        kinds={kind: Partition.of(range(len(of_kind))) for kind, of_kind in groups.items()},
+        groups=groups,
+        link_of=links.roles,
+    )
+
+
+def _described(
+    found: RankClasses,
+    links: Fabric,
+    mesh: Mesh,
+    colour: tuple[int, ...],
+    traffic: Traffic,
+    owns: list[tuple[bool, ...]],
+) -> Ranks:
+    first = found.ranks.representative
+    kinds = tuple(found.kinds)
+    teams = {kind: _teams(found, links, kind) for kind in kinds}
+    team_of: dict[str, list[int]] = {kind: [-1] * len(first) for kind in kinds}
+    for kind in kinds:
+        for number, team in enumerate(teams[kind]):
+            for member in team.members if kind != HOP else team.members[:1]:
+                team_of[kind][member] = number
+    return Ranks(
+        stage=tuple(rank // mesh.gpus for rank in first),
+        count=found.ranks.count,
+        representative=first,
+        colour=tuple(colour[rank] for rank in first),
+        owns=tuple(dict(zip(traffic.owners, owns[rank % mesh.gpus])) for rank in first),
+        alone=_teams(found, links, None),
+        teams=teams,
+        team_of={kind: tuple(numbers) for kind, numbers in team_of.items()},
+        link_names=tuple(links.names[link] for link in found.links.representative),
+        class_of=found.ranks.class_of,
+    )
+
+
+def _teams(found: RankClasses, links: Fabric, kind: str | None) -> tuple[Team, ...]:
+    """The classes of groups of a kind; without a kind, every rank class by itself."""
+    rank_class = found.ranks.class_of
+    if kind is None:
+        groups: list[tuple[int, ...]] = [(rank,) for rank in range(len(rank_class))]
+        number_of, representative = rank_class, found.ranks.representative
+    else:
+        groups = [tuple(group) for group in found.groups[kind]]
+        number_of, representative = found.kinds[kind].class_of, found.kinds[kind].representative
+    shares: list[dict[Lane, tuple[Share, ...]]] = [{} for _ in representative]
+    for lane, roles in links.of_lane.items():
+        counts: Counter[tuple[int, int, int]] = Counter()
+        # A hop is a sender and a receiver: only the sender's way out and the receiver's way in are its own.
+        ends = {"out": slice(0, 1), "in": slice(1, 2)}.get(lane[1], slice(0)) if kind == HOP else slice(None)
+        for role in roles:
+            _count(counts, found, role, groups, number_of, ends)
+        for (number, member, link), count in sorted(counts.items()):
+            speed = links.bytes_per_s[found.links.representative[link]]
+            share = (member, link, count, links.lane_bytes_per_s[lane] / speed)
+            shares[number][lane] = (*shares[number].get(lane, ()), share)
+    return tuple(
+        Team(
+            members=tuple(dict.fromkeys(rank_class[rank] for rank in groups[group])),
+            shares=shares[number],
+            extra_s=_extra(links, groups[group]),
+        )
+        for number, group in enumerate(representative)
+    )
+
+
+def _count(
+    counts: Counter[tuple[int, int, int]],
+    found: RankClasses,
+    role: str,
+    groups: Sequence[tuple[int, ...]],
+    number_of: tuple[int, ...],
+    ends: slice,
+) -> None:
+    """Count, on the representative of every link class, the ranks of each class in teams of each class."""
+    of_rank, link_class, shown = found.link_of[role], found.links.class_of, found.links.representative
+    for number, group in zip(number_of, groups):
+        for rank in group[ends]:
+            link = of_rank[rank]
+            if link >= 0 and shown[link_class[link]] == link:
+                counts[number, found.ranks.class_of[rank], link_class[link]] += 1
+
+
+def _extra(links: Fabric, group: tuple[int, ...]) -> dict[str, float]:
+    """Latency that detours of any member add, by level; levels without detours are absent."""
+    extra: dict[str, float] = {}
+    for (level, _), by_rank in links.extra_s.items():
+        longest = max(by_rank[rank] for rank in group)
+        if longest > 0:
+            extra[level] = max(extra.get(level, 0.0), longest)
+    return extra

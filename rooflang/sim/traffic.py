@@ -1,0 +1,56 @@
+"""Who has to talk to whom: what a placed graph asks of the groups of ranks, whatever it costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rooflang.assumptions import Assumptions
+from rooflang.ir.cut import OWNER, Cut, CutKind
+from rooflang.ir.layout import Mode
+from rooflang.place.lower import PlacedGraph
+
+#: Axes of a mesh, by position.
+Axes = tuple[int, ...]
+
+
+def routed_axes(mode: Mode) -> Axes:
+    """The axes over which a dispatch or combine moves rows inside the kernel."""
+    return tuple(i for i, c in enumerate(mode.choices) if isinstance(c, Cut) and c.kind is CutKind.ROUTE)
+
+
+def exchange_axes(mode: Mode, assumptions: Assumptions) -> Axes:
+    """The axes over which the kernel exchanges a summary (sums of a norm, top-k candidates), so that the ranks of a
+    group run it together."""
+    return tuple(
+        i
+        for i, c in enumerate(mode.choices)
+        if isinstance(c, Cut) and c.stat_bytes and (c.kind is CutKind.STAT or assumptions.partial_state)
+    )
+
+
+def owner_axes(mode: Mode) -> Axes:
+    """The axes of which only the first coordinate runs the kernel."""
+    return tuple(i for i, choice in enumerate(mode.choices) if choice == OWNER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """The sets of axes along which ranks communicate, the axes on which some kernel has one owner, and whether stages
+    hand values on."""
+
+    teams: tuple[Axes, ...]
+    owners: Axes
+    sends: bool
+
+    @classmethod
+    def of(cls, placed: PlacedGraph, assumptions: Assumptions) -> Traffic:
+        """What the plan of a placed graph asks for."""
+        teams: set[Axes] = set()
+        owners: set[int] = set()
+        for block in placed.plan.blocks.values():
+            for mode in block.modes.values():
+                teams |= {routed_axes(mode), exchange_axes(mode, assumptions)}
+                owners |= set(owner_axes(mode))
+            for path in (*block.paths.values(), *block.exits.values()):
+                teams |= {step.axes for step in path if not step.free}
+        return cls(teams=tuple(sorted(teams - {()})), owners=tuple(sorted(owners)), sends=len(placed.plan.stages) > 1)
