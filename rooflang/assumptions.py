@@ -64,6 +64,14 @@ class Assumptions:
     hash_routing: bool = True
     """V4's first layers pick experts by a token table (physical); the paper routes every layer by its gate."""
 
+    fused_attention: bool = False
+    """MLA's products with the absorbed projections and KDA's short convolutions are kernels of their own (physical), or
+    part of the attention kernel (paper)."""
+
+    checkpoint_dtypes: bool = True
+    """Weights have the dtypes of the published checkpoint (physical), or those of the paper's Table 4, which serves
+    K3's projections, shared experts and dense layer in FP8."""
+
     receive_buffers: bool = True
     """What a collective receives occupies memory until its last use (physical) or is free (paper)."""
 
@@ -91,6 +99,8 @@ PAPER = replace(
     hyper_connections=False,
     kv_append=False,
     hash_routing=False,
+    fused_attention=True,
+    checkpoint_dtypes=False,
     receive_buffers=False,
 )
 

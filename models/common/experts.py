@@ -32,8 +32,10 @@ class Experts:
     def gates(self, s: Scope[Any], logits: Tensor, kind: str = "route", *choice: Tensor) -> Tensor:
         """Weights of the chosen experts (rows expert), `chosen` of them filled. `kind` may be another choice than the
         largest logits, from the operands `choice`."""
-        attrs = {"fill": self.fill, "top_k": self.chosen}
-        return s.op("route", kind, [logits, *choice], f"{s.rows} expert", "fp32", group="router", **attrs)
+        dims = f"{s.rows} expert"
+        return s.op(
+            "route", kind, [logits, *choice], dims, "fp32", fill=self.fill, group="router", top_k=self.chosen
+        )
 
     def routed(self, s: Scope[Any], x: Tensor, gates: Tensor) -> Tensor:
         """Vectors x (rows width) to their experts, up, gate and down there, and back as a weighted sum (rows width)."""
@@ -41,7 +43,7 @@ class Experts:
         wide, narrow = f"{s.rows} expert {self.width}", f"{s.rows} expert ffn"
         travel = s.assumptions.routed_dtype
         rows = s.op("dispatch", "dispatch", [x, gates], wide, travel, fill=fill, group="dispatch")
-        copy = {"fill": fill, "group": "experts", "one_pass": True, "across": "expert"}
+        copy: dict[str, Any] = {"fill": fill, "group": "experts", "one_pass": True, "across": "expert"}
         if s.assumptions.expert_copies:
             rows = s.op("expert_gather", "to_hbm", [rows], wide, travel, **copy)
         up = s.weight("experts_w13", f"expert {self.width} gate ffn", self.dtype)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rooflang.assumptions import Assumptions
-from rooflang.cost.network import all_to_all, collective, latency_s
+from rooflang.cost.network import all_to_all, collective, latency_s, neighbour
 from rooflang.cost.record import Cost
 from rooflang.hw.cluster import Cluster
 from rooflang.hw.mesh import Mesh
@@ -22,7 +22,7 @@ from rooflang.ir.cut import PARTIAL, STATES, Cut, CutKind, Spec
 from rooflang.ir.graph import Graph
 from rooflang.ir.layout import Mode, Transfer
 from rooflang.ir.op import Op, op_kind, signature
-from rooflang.ir.tensor import RESIDENT_ROLES, Num, Tensor
+from rooflang.ir.tensor import Num, Role, Tensor
 
 IMPOSSIBLE = Cost(compute_s=np.inf, memory_s=np.inf)
 
@@ -144,11 +144,15 @@ class CostModel:
     def _memory_s(self, mode: Mode, local: Mapping[str, Num], remote: Num) -> Num:
         """Seconds of local memory. `remote` bytes are read or written over the network instead."""
         op, kind = mode.op, op_kind(mode.op.kind)
-        moved: Num = self.bytes(op.output, mode.out) * kind.write_fraction(op, local, self.sizes) - remote
+        moved: Num = self._stored_bytes(op.output, mode.out) * kind.write_fraction(op, local, self.sizes) - remote
         for index, (tensor, spec) in enumerate(zip(op.operands, mode.operands, strict=True)):
             share = kind.read_fraction(op, index, local, self.sizes, self.assumptions)
-            moved = moved + self.bytes(tensor, spec) * share
+            moved = moved + self._stored_bytes(tensor, spec) * share
         return moved / self.cluster.device.hbm_bytes_per_s
+
+    def _stored_bytes(self, tensor: Tensor, spec: Spec) -> Num:
+        """Bytes that a tensor has in memory on one rank."""
+        return 0.0 if tensor.role is Role.ON_CHIP else self.bytes(tensor, spec)
 
     # -- network inside an operator ---------------------------------------------------------------------------------
 
@@ -162,19 +166,24 @@ class CostModel:
             levels.update(seconds)
         for axis, choice in enumerate(mode.choices):
             if isinstance(choice, Cut) and choice.stat_bytes and self._charged(choice):
-                group = self._group((axis,))
-                rows = math.prod(local[d] for d in choice.stat_rows)
-                gathered = choice.combine == "topk" or choice.kind is CutKind.FOLD
-                # Top-k candidates of all ranks come together; sums meet in an all-reduce.
-                name, size = ("all_gather", self.mesh.axes[axis].size) if gathered else ("all_reduce", 1)
-                found = collective(self.cluster, group, name, rows * choice.stat_bytes * size, self.assumptions)
+                found = self._exchanged(choice, axis, local)
                 levels = {k: levels.get(k, 0.0) + found.get(k, 0.0) for k in {**levels, **found}}
-                alpha += latency_s(self.cluster, group)
+                alpha += latency_s(self.cluster, self._group((axis,)))
         return levels, alpha, remote
 
     def _charged(self, cut: Cut) -> bool:
         """The paper's decode CP reduces partial outputs without exchanging top-k candidates (see `Assumptions`)."""
-        return cut.kind is CutKind.STAT or self.assumptions.partial_state
+        return cut.kind is not CutKind.FOLD or self.assumptions.partial_state
+
+    def _exchanged(self, cut: Cut, axis: int, local: Mapping[str, Num]) -> dict[str, Num]:
+        """Seconds by level to exchange what the ranks of an axis have to know of each other. Top-k candidates and
+        affine maps of all ranks come together, a suffix goes to the next rank, sums meet in an all-reduce."""
+        group, held = self._group((axis,)), math.prod(local[d] for d in cut.stat_rows) * cut.stat_bytes
+        if cut.combine == "suffix":
+            return neighbour(self.cluster, group, held)
+        if cut.combine == "topk" or cut.kind in (CutKind.FOLD, CutKind.SCAN):
+            return collective(self.cluster, group, "all_gather", held * self.mesh.axes[axis].size, self.assumptions)
+        return collective(self.cluster, group, "all_reduce", held, self.assumptions)
 
     def _routed(self, mode: Mode, axes: tuple[int, ...]) -> tuple[dict[str, Num], float, Num]:
         """Dispatch or combine whose rows cross to their experts' ranks inside the kernel."""

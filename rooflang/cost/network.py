@@ -49,6 +49,11 @@ def all_to_all(cluster: Cluster, group: Mapping[str, int], bytes_per_rank: Num) 
     return out
 
 
+def neighbour(cluster: Cluster, group: Mapping[str, int], bytes_per_rank: Num) -> dict[str, Num]:
+    """Seconds per level when each rank sends its bytes to the next one of the group."""
+    return {name: bytes_per_rank / rate for name, _, rate in _levels(cluster, group)}
+
+
 def collective(
     cluster: Cluster, group: Mapping[str, int], name: str, tensor_bytes: Num, assumptions: Assumptions
 ) -> dict[str, Num]:

@@ -38,13 +38,15 @@ DTYPES = {
 
 
 class Role(StrEnum):
-    """What a tensor is to the program: who makes it, how long it lives."""
+    """What a tensor is to the program: who makes it, where and how long it lives. What is `on_chip` goes from a kernel
+    to its reader without a pass over memory: they are two operators of one kernel."""
 
     INPUT = "input"
     WEIGHT = "weight"
     KV_CACHE = "kv_cache"
     STATE = "state"
     ACTIVATION = "activation"
+    ON_CHIP = "on_chip"
     OUTPUT = "output"
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rooflang.ir.tensor import Tensor
+from rooflang.ir.tensor import Role, Tensor
 from rooflang.place.lower import PlacedGraph, Value
 
 
 def storage(placed: PlacedGraph, *, receive_buffers: bool) -> dict[Value, Value | None]:
     """The value in whose memory each value lies: itself, what it is a slice of or was written into, or None where it
-    takes no room beside the residents (a cache that was appended to).
+    takes no room beside the residents (a cache that was appended to, what stays on chip).
 
     Without receive buffers, what a collective receives lies where its source does, and what a send delivers nowhere:
     the paper's profile (see `Assumptions.receive_buffers`).
@@ -19,6 +19,8 @@ def storage(placed: PlacedGraph, *, receive_buffers: bool) -> dict[Value, Value 
     for op in placed.ops:
         if op.aliases is not None:
             found[op.write] = found.get(op.aliases)
+        elif op.tensor.role is Role.ON_CHIP:
+            found[op.write] = None
         elif op.kind == "kernel" or receive_buffers:
             found[op.write] = op.write
         else:
