@@ -100,10 +100,10 @@ def test_an_unhashable_attribute_is_refused() -> None:
 
 # -- kinds ------------------------------------------------------------------------------------------------------------
 
-DIMS = "".join(
-    f"dim {label} {size}\n"
-    for label, size in zip("b s h k n e gate w c v z hd wide j".split(), (2, 3, 4, 4, 2, 3, 2, 3, 4, 5, 1, 4, 6, 2))
-)
+DIMS = (
+    "dim b 2; dim s 3; dim h 4; dim k 4; dim n 2; dim e 3; dim gate 2; dim w 3; dim c 4; dim v 5; dim z 1; dim hd 4;"
+    "dim wide 6; dim j 2;"
+).replace(";", "\n")
 LEAVES = """\
 input x [b h] bf16
 input y [b h] bf16
