@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
@@ -91,20 +92,22 @@ def search_egraph(
     disabled: frozenset[str],
     progress: Progress,
 ) -> tuple[list[Point], Evaluated, str]:
-    """Points of the search, what it took, and what stopped it: `complete` or `time limit`."""
+    """Points of the search, what it took, and what stopped it: `complete`, `time limit` or `interrupted` (Ctrl-C keeps
+    the points found so far)."""
     tally = _Tally()
     found = configurations(problem, degrees, batches, disabled, progress)
     stopped_by = "complete"
-    for at, batch in enumerate(batches):
-        alive = False
+    try:
         for stages in degrees:
-            if progress.expired:
-                stopped_by = "time limit"
-                break
             mine = [c for c in found if len(c.stages) == stages]
-            alive |= _search_batch(problem, mine, at, batch, overlap, progress, tally)
-        if not alive or stopped_by != "complete":
-            break
+            for at, batch in enumerate(batches):
+                if progress.expired:
+                    stopped_by = "time limit"
+                    break
+                if _search_batch(problem, mine, at, batch, overlap, progress, tally) == "full":
+                    break  # what does not fit at this batch does not fit at a larger one
+    except KeyboardInterrupt:
+        stopped_by = "interrupted"
     evaluated = Evaluated(
         configurations=tally.configurations,
         screened_out=tally.configurations - tally.extracted,
@@ -123,10 +126,10 @@ def _search_batch(
     overlap: Overlap,
     progress: Progress,
     tally: _Tally,
-) -> bool:
-    """Extract from every mesh for one number of stages and one batch size; simulate the best. False if nothing fits."""
+) -> Literal["found", "full", "impossible"]:
+    """Extract from every mesh for one number of stages and one batch size; simulate the best."""
     best: Extraction | None = None
-    bound_s = float("inf")
+    bound_s, full = float("inf"), False
     for config in mine:
         tally.configurations += 1
         progress.say(f"batch {batch}, {config.name}")
@@ -134,7 +137,7 @@ def _search_batch(
         try:
             found = extract(task, time_limit_s=min(EXTRACTION_S, progress.remaining_s), gap=GAP)
         except CapacityError:
-            tally.out_of_memory += 1
+            full = True
             continue
         except PlacementError:
             continue
@@ -143,7 +146,8 @@ def _search_batch(
         if best is None or found.value_s < best.value_s:
             best = found
     if best is None:
-        return False
+        tally.out_of_memory += full
+        return "full" if full else "impossible"
     plan = best.plan("e-graph")
     validate(plan, problem.blocks, problem.cluster)
     tally.simulated += 1
@@ -152,4 +156,5 @@ def _search_batch(
         tally.points.append(evaluate(problem, plan, batch, overlap=overlap, bound_s=bound_s, bound_scope=scope))
     except CapacityError:
         tally.out_of_memory += 1
-    return True
+        return "full"
+    return "found"

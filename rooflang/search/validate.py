@@ -1,8 +1,8 @@
 """No plan leaves the optimizer unchecked: its certificate is replayed, and it is evaluated against the unsharded graph.
 
-The evaluation runs one block of every kind, chained as in the graph, on shrunken dims and a shrunken mesh: an axis keeps
-its cuts but has two coordinates. What holds there for a layout holds for the real extents, as cuts and collectives do not
-depend on them; extents that do not divide are refused by the costs before.
+The evaluation runs one block of every kind, chained as in the graph, on shrunken dims and a shrunken mesh: an axis
+keeps its cuts but has two coordinates. What holds there for a layout holds for the real extents, as cuts and
+collectives do not depend on them; extents that do not divide are refused by the costs before.
 """
 
 from __future__ import annotations
