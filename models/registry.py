@@ -18,7 +18,10 @@ from rooflang.models.workload import Workload
 _CONFIGS = Path(__file__).parent / "configs"
 
 #: `model_type` of a config.json → the package that reads it (`Config`) and builds its graphs (`build`).
-_FAMILIES = {"deepseek_v4": "rooflang.models.deepseek_v4"}
+_FAMILIES = {
+    "deepseek_v4": "rooflang.models.deepseek_v4",
+    "glm_moe_dsa": "rooflang.models.glm5",
+}
 
 
 class Config(Protocol):

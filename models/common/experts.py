@@ -27,15 +27,13 @@ class Experts:
     def logits(self, s: Scope[Any], x: Tensor) -> Tensor:
         """Scores of all experts (rows expert) for vectors x (rows hidden), in FP32."""
         weight = s.weight("router_w", "hidden expert", self.router_dtype)
-        return s.op("logits", "matmul", [x, weight], f"{s.rows} expert", "fp32", group="router")
+        return s.project("logits", x, weight, "expert", "fp32", group="router")
 
     def gates(self, s: Scope[Any], logits: Tensor, kind: str = "route", *choice: Tensor) -> Tensor:
         """Weights of the chosen experts (rows expert), `chosen` of them filled. `kind` may be another choice than the
         largest logits, from the operands `choice`."""
         dims = f"{s.rows} expert"
-        return s.op(
-            "route", kind, [logits, *choice], dims, "fp32", fill=self.fill, group="router", top_k=self.chosen
-        )
+        return s.op("route", kind, [logits, *choice], dims, "fp32", fill=self.fill, group="router", top_k=self.chosen)
 
     def routed(self, s: Scope[Any], x: Tensor, gates: Tensor) -> Tensor:
         """Vectors x (rows width) to their experts, up, gate and down there, and back as a weighted sum (rows width)."""
@@ -68,4 +66,4 @@ def gated_ffn(s: Scope[Any], name: str, x: Tensor, inner: str, dtype: str, *, gr
     up = s.weight(f"{name}_w13", f"hidden gate {inner}", dtype)
     middle = s.op(f"{name}_up", "gated_matmul", [x, up], f"{s.rows} {inner}", group=group)
     down = s.weight(f"{name}_w2", f"{inner} hidden", dtype)
-    return s.op(f"{name}_down", "matmul", [middle, down], f"{s.rows} hidden", group=group)
+    return s.project(f"{name}_down", middle, down, "hidden", group=group)

@@ -46,6 +46,10 @@ class Scope(Generic[Config]):
     def state(self, name: str, dims: str, dtype: str) -> Tensor:
         return self.graph.state(self._name(name), self._declare(dims), dtype)
 
+    def size(self, label: str) -> int:
+        """Extent of a dim."""
+        return self._dims[label].size
+
     def tokens(self) -> Tensor:
         """Ids of the tokens that run. All blocks share them: layers may route by id."""
         return self.graph.input("tokens", self._declare(self.rows), "int32")
@@ -77,6 +81,10 @@ class Scope(Generic[Config]):
             role=role,
             **attrs,
         )
+
+    def project(self, name: str, x: Tensor, weight: Tensor, out: str, dtype: str = "bf16", *, group: str) -> Tensor:
+        """x by a weight → (rows out)."""
+        return self.op(name, "matmul", [x, weight], f"{self.rows} {out}", dtype, group=group)
 
     def norm(self, name: str, x: Tensor, over: str) -> Tensor:
         """RMS norm of one label of x, with its learned gain."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rooflang.ir.tensor import DTYPES, Tensor
+from rooflang.models.common.indexer import CAUSAL, selection
+from rooflang.models.common.queries import low_rank
 from rooflang.models.deepseek_v4.cache import layer_caches
 from rooflang.models.deepseek_v4.scope import Scope, has_indexer
 
@@ -12,27 +14,19 @@ from rooflang.models.deepseek_v4.scope import Scope, has_indexer
 ATTENTION_PEAK = "fp8"
 INDEX_PEAK = "fp4"
 
-#: Share of the compressed entries that a prompt's queries see on average: an entry exists for later tokens only. Window
-#: and chosen entries are full for all but the first tokens of a prompt, and are counted whole.
-CAUSAL = 0.5
-
 
 def attention(s: Scope, ratio: int, x: Tensor) -> Tensor:
     """Normed input x (rows hidden) → output (rows hidden), the residual not added."""
     linear = s.config.linear_dtype
-    down = s.op(
-        "q_a", "matmul", [x, s.weight("wq_a", "hidden q_lora", linear)], f"{s.rows} q_lora", group="projections"
-    )
-    low = s.norm("q_norm", down, "q_lora")
-    heads = f"{s.rows} group head head_dim"
+    low = low_rank(s, x, linear)
     up = s.weight("wq_b", "q_lora group head head_dim", linear)
-    q = s.op("q_b", "matmul", [low, up], heads, group="projections")
+    q = s.project("q_b", low, up, "group head head_dim", group="projections")
     mixed = _attend(s, ratio, x, low, q)
     # The reference inference code keeps the first output projection in BF16, whatever the checkpoint holds.
     narrow = s.weight("wo_a", "group head head_dim o_lora", "bf16")
-    grouped = s.op("o_a", "matmul", [mixed, narrow], f"{s.rows} group o_lora", group="projections")
+    grouped = s.project("o_a", mixed, narrow, "group o_lora", group="projections")
     wide = s.weight("wo_b", "group o_lora hidden", linear)
-    return s.op("o_b", "matmul", [grouped, wide], f"{s.rows} hidden", group="projections")
+    return s.project("o_b", grouped, wide, "hidden", group="projections")
 
 
 def _attend(s: Scope, ratio: int, x: Tensor, low: Tensor, q: Tensor) -> Tensor:
@@ -44,12 +38,14 @@ def _attend(s: Scope, ratio: int, x: Tensor, low: Tensor, q: Tensor) -> Tensor:
         parts.append("context")
         operands.append(caches.context)
         if s.prefill and not has_indexer(ratio):
+            # Window and chosen entries are full for all but the first tokens of a prompt, and are counted whole.
             attrs["causal"] = CAUSAL
     if caches.index is not None:
         attrs["select"] = s.config.index_topk
         if s.assumptions.indexer:
             parts.append("selection")
-            operands.append(_select(s, x, low, caches.index))
+            linear = s.config.linear_dtype
+            operands.append(selection(s, x, low, caches.index, linear=linear, compute=INDEX_PEAK))
         else:
             parts.append("index")
             operands.append(caches.index)
@@ -64,29 +60,5 @@ def _attend(s: Scope, ratio: int, x: Tensor, low: Tensor, q: Tensor) -> Tensor:
         group="attention",
         compute=ATTENTION_PEAK,
         parts=tuple(parts),
-        **attrs,
-    )
-
-
-def _select(s: Scope, x: Tensor, low: Tensor, keys: Tensor) -> Tensor:
-    """Ids of the entries to attend (rows chosen): queries from the low-rank query, weights of index heads from x."""
-    up = s.weight("index_wq_b", "q_lora index_head index_dim", s.config.linear_dtype)
-    queries = s.op("index_q", "matmul", [low, up], f"{s.rows} index_head index_dim", group="indexer")
-    weights = s.op(
-        "index_weights",
-        "matmul",
-        [x, s.weight("index_weights_w", "hidden index_head")],
-        f"{s.rows} index_head",
-        group="indexer",
-    )
-    attrs: dict[str, Any] = {"causal": CAUSAL} if s.prefill else {}
-    return s.op(
-        "selection",
-        "index_select",
-        [queries, weights, keys],
-        f"{s.rows} chosen",
-        "int32",
-        group="indexer",
-        compute=INDEX_PEAK,
         **attrs,
     )

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
-from msgspec import Meta
 
-Count = Annotated[int, Meta(ge=1)]
-CountOrNone = Annotated[int, Meta(ge=0)]
+from rooflang.models.common.config import Count, CountOrNone, Fp8Blocks, check_experts, expert_words
 
 #: Layers of this ratio are CSA: overlapping compression and an indexer (DeepSeek-V4 report, section 2.3.1). Any other
 #: ratio above 0 is HCA: plain groups, all of them attended (2.3.2). Ratio 0 attends the window only.
 INDEXED_RATIO = 4
 
 _EXPERT_DTYPES = {"fp4": "mxfp4", "fp8": "fp8_block", "bf16": "bf16"}
-
-
-class Quantization(msgspec.Struct, frozen=True, kw_only=True):
-    """`quantization_config`: FP8 weights with a scale per 128 × 128 block, the one format that V4 is published in."""
-
-    quant_method: Literal["fp8"]
-    weight_block_size: tuple[Literal[128], Literal[128]] = (128, 128)
 
 
 class DeepseekV4Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +47,7 @@ class DeepseekV4Config(msgspec.Struct, frozen=True, kw_only=True):
 
     hc_mult: Count
     expert_dtype: Literal["fp4", "fp8", "bf16"] | None = None
-    quantization_config: Quantization | None = None
+    quantization_config: Fp8Blocks | None = None
 
     def __post_init__(self) -> None:
         if len(self.compress_ratios) < self.num_hidden_layers:
@@ -65,8 +56,7 @@ class DeepseekV4Config(msgspec.Struct, frozen=True, kw_only=True):
             )
         if self.num_attention_heads % self.o_groups:
             raise ValueError(f"{self.num_attention_heads} heads do not divide into o_groups = {self.o_groups}")
-        if self.num_experts_per_tok > self.n_routed_experts:
-            raise ValueError(f"num_experts_per_tok = {self.num_experts_per_tok} of {self.n_routed_experts} experts")
+        check_experts(self.num_experts_per_tok, self.n_routed_experts, "num_experts_per_tok")
 
     @property
     def layers(self) -> int:
@@ -109,5 +99,4 @@ class DeepseekV4Config(msgspec.Struct, frozen=True, kw_only=True):
     def ffn_words(self) -> str:
         """The layers' feed-forward part in words."""
         hashed = f", the first {self.num_hash_layers} layers by token id" if self.num_hash_layers else ""
-        shared = f" + {self.n_shared_experts} shared" if self.n_shared_experts else ""
-        return f"top-{self.num_experts_per_tok} of {self.n_routed_experts} experts{shared}{hashed}"
+        return expert_words(self.num_experts_per_tok, self.n_routed_experts, self.n_shared_experts) + hashed

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rooflang.ir.tensor import Role, Tensor
-from rooflang.place.lower import PlacedGraph, Value
+from rooflang.place.lower import LiftedOp, PlacedGraph, Value
 
 
 def storage(placed: PlacedGraph, *, receive_buffers: bool) -> dict[Value, Value | None]:
     """The value in whose memory each value lies: itself, what it is a slice of or was written into, or None where it
     takes no room beside the residents (a cache that was appended to, what stays on chip).
 
-    Without receive buffers, what a collective receives lies where its source does, and what a send delivers nowhere:
-    the paper's profile (see `Assumptions.receive_buffers`).
+    Without receive buffers, what a collective or a one-pass copy delivers lies where its source does, and what a send
+    delivers nowhere: the paper's profile (see `Assumptions.receive_buffers`).
     """
     found: dict[Value, Value | None] = {value: value for value in placed.inputs}
     for op in placed.ops:
@@ -21,11 +21,15 @@ def storage(placed: PlacedGraph, *, receive_buffers: bool) -> dict[Value, Value 
             found[op.write] = found.get(op.aliases)
         elif op.tensor.role is Role.ON_CHIP:
             found[op.write] = None
-        elif op.kind == "kernel" or receive_buffers:
+        elif receive_buffers or (op.kind == "kernel" and not _copies(op)):
             found[op.write] = op.write
         else:
-            found[op.write] = found.get(op.reads[0]) if op.kind == "transfer" else None
+            found[op.write] = None if op.kind == "send" else found.get(op.reads[0])
     return found
+
+
+def _copies(op: LiftedOp) -> bool:
+    return op.mode is not None and bool(op.mode.op.attr("one_pass"))
 
 
 def stored(placed: PlacedGraph, lies: Mapping[Value, Value | None]) -> dict[Value, Tensor]:

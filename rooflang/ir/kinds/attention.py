@@ -181,11 +181,12 @@ def _check_index(op: Op) -> None:
 
 
 def _index_flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
+    """A dot product per query, index head and key; its ReLU, weight and sum over the heads are done in FP32."""
     q, keys = op.operands[0], op.operands[2]
     heads, width = q.dims[-2:]
     queries = math.prod(local[d] for d in ("batch", "seq") if d in q.dims)
-    per_key = 2.0 * local[heads] * full[width] + 3.0 * local[heads]
-    return {op.peak: per_key * queries * local[keys.dims[1]] * op.attr("causal", 1.0)}
+    scores = local[heads] * queries * local[keys.dims[1]] * op.attr("causal", 1.0)
+    return {op.peak: 2.0 * full[width] * scores, "fp32": 3.0 * scores}
 
 
 def _index_cuts(op: Op) -> tuple[Cut, ...]:

@@ -173,14 +173,15 @@ def test_a_prompts_queries_see_half_of_what_grows(flops: Flops) -> None:
 
 
 def test_the_profiles_agree_on_attention(flops: Flops) -> None:
-    """Index scores move to an operator of their own; their number stays."""
+    """Index scores move to an operator of their own, what is done with them to FP32; their number stays."""
     for stage in ("decode", "prefill"):
         totals = []
         for assumptions in (PAPER, PHYSICAL):
             graph = full("flash", stage, assumptions)
             ops = tuple(op for op in graph.ops if op.kind in ("attention", "index_select"))
             totals.append(flops(replace(graph, ops=ops)))
-        assert totals[0] == pytest.approx(totals[1])
+        assert totals[0]["fp8"] == totals[1]["fp8"]
+        assert sum(totals[0].values()) == pytest.approx(sum(totals[1].values()))
 
 
 # -- what moves what ----------------------------------------------------------------------------------------------
@@ -211,8 +212,8 @@ def numbers(graph: Graph, flops: Flops) -> dict[str, float]:
         ("o_lora_rank", 512, "weights active moved fp8 bf16"),
         ("sliding_window", 256, "footprint read fp8"),
         ("compress_ratios", (0, 0, 4, 256, 4, 256), "footprint read fp8"),
-        ("compress_ratios", (0, 0, 0, 0, 0, 0), "weights active footprint read moved fp4 fp8 bf16"),
-        ("index_n_heads", 32, "weights active moved fp4 fp8 bf16"),
+        ("compress_ratios", (0, 0, 0, 0, 0, 0), "weights active footprint read moved fp4 fp8 bf16 fp32"),
+        ("index_n_heads", 32, "weights active moved fp4 fp8 bf16 fp32"),
         ("index_head_dim", 64, "weights active footprint read moved fp4 fp8 bf16"),
         ("index_topk", 1024, "read moved fp8"),
         ("n_routed_experts", 512, "weights active moved bf16"),

@@ -1,0 +1,86 @@
+"""Multi-head latent attention with the key and value projections absorbed (DeepSeek-V2, arXiv 2405.04434, section 2.1):
+all heads attend one cached vector per position.
+
+Labels: `query` is a head's query, of which `nope` elements are not rotated; `latent` is a cached vector, of which
+`kv_lora` elements make keys and values and the others are the rotary key; `value` is a head's value.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rooflang.ir.tensor import DTYPES, Dim, Role, Tensor
+from rooflang.models.common.cache import append, leave
+from rooflang.models.common.scope import Scope
+from rooflang.models.workload import Workload
+
+#: Entries are stored in FP8 (RoofLang paper, Table 3).
+ENTRY_DTYPE = "fp8"
+
+
+def dims(
+    workload: Workload, *, heads: int, q_lora: int, kv_lora: int, nope: int, rope: int, value: int
+) -> tuple[Dim, ...]:
+    """The dims of latent attention from the fields of a config, those of a decode step or prompt among them."""
+    return (
+        Dim(label="batch", size=workload.batch),
+        Dim(label="seq", size=workload.tokens, meaning="sequence"),
+        Dim(label="ctx", size=workload.context, meaning="context"),
+        Dim(label="head", size=heads),
+        Dim(label="q_lora", size=q_lora, meaning="query rank"),
+        Dim(label="query", size=nope + rope, meaning="query width"),
+        Dim(label="nope", size=nope, meaning="unrotated query width"),
+        Dim(label="latent", size=kv_lora + rope, meaning="entry width"),
+        Dim(label="kv_lora", size=kv_lora, meaning="latent rank"),
+        Dim(label="value", size=value, meaning="value width"),
+    )
+
+
+def attend(
+    s: Scope[Any], x: Tensor, low: Tensor, *, linear: str, compute: str, chosen: Tensor | None = None, select: int = 0
+) -> Tensor:
+    """Normed input x (rows hidden) and its low-rank queries → (rows head value); `compute` is the peak rate of scores.
+
+    With `chosen` (rows chosen), a query attends those entries only, `select` of them.
+    """
+    up = s.weight("wq_b", "q_lora head query", linear)
+    q = s.project("q_b", low, up, "head query", group="projections")
+    entries = _entries(s, x, linear)
+    # One kernel in the paper's profile: absorbed queries and mixed latents make no pass over memory.
+    inside = Role.ON_CHIP if s.assumptions.fused_attention else Role.ACTIVATION
+    narrow = f"{s.rows} head kv_lora"
+    keys = s.weight("wkv_b_keys", "head nope kv_lora", linear)
+    absorbed = s.op("q_absorb", "absorb_query", [q, keys], narrow, group="projections", role=inside)
+    attrs: dict[str, Any] = {"select": select} if chosen is not None else {}
+    if s.prefill:
+        attrs["causal"] = True
+    mixed = s.op(
+        "attention",
+        "latent_attention",
+        [absorbed, q, entries, *([chosen] if chosen is not None else [])],
+        narrow,
+        group="attention",
+        compute=compute,
+        role=inside,
+        value_bytes=s.size("kv_lora") * DTYPES["bf16"].bytes_per_element,
+        **attrs,
+    )
+    values = s.weight("wkv_b_values", "head kv_lora value", linear)
+    return s.project("v_up", mixed, values, "head value", group="projections")
+
+
+def output(s: Scope[Any], mixed: Tensor, linear: str) -> Tensor:
+    """(rows head value) → (rows hidden)."""
+    return s.project("o", mixed, s.weight("wo", "head value hidden", linear), "hidden", group="projections")
+
+
+def _entries(s: Scope[Any], x: Tensor, linear: str) -> Tensor:
+    """The cache (batch ctx latent) with the entries of these tokens."""
+    down = s.project("kv_a", x, s.weight("wkv_a", "hidden latent", linear), "latent", group="projections")
+    gain = s.weight("kv_norm_gain", "kv_lora")
+    new = s.op("kv_norm", "latent_norm", [down, gain], f"{s.rows} latent", group="norms")
+    dims = "batch ctx latent"
+    if s.prefill:
+        # A position is an entry: pooling the one into the other is its conversion to FP8.
+        return leave(s, "entries", "pool", new, dims, ENTRY_DTYPE)
+    return append(s, "entries", new, dims, ENTRY_DTYPE)

@@ -1,0 +1,39 @@
+"""The scope of a GLM-5 builder, and the one table of dims."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from rooflang.ir.tensor import Dim
+from rooflang.models.common import mla, scope
+from rooflang.models.glm5.config import Glm5Config
+from rooflang.models.workload import Workload
+
+Scope: TypeAlias = scope.Scope[Glm5Config]
+
+
+def dim_table(config: Glm5Config, workload: Workload) -> dict[str, Dim]:
+    """Every dim that a GLM-5 graph can have, by label. The words are those that plans show to people."""
+    c = config
+    attention = mla.dims(
+        workload,
+        heads=c.num_attention_heads,
+        q_lora=c.q_lora_rank,
+        kv_lora=c.kv_lora_rank,
+        nope=c.qk_nope_head_dim,
+        rope=c.qk_rope_head_dim,
+        value=c.v_head_dim,
+    )
+    own = (
+        Dim(label="hidden", size=c.hidden_size),
+        Dim(label="vocab", size=c.vocab_size, meaning="vocabulary"),
+        Dim(label="index_head", size=c.index_n_heads, meaning="index head"),
+        Dim(label="index_dim", size=c.index_head_dim, meaning="index width"),
+        Dim(label="chosen", size=min(c.index_topk, workload.context), meaning="chosen entries"),
+        Dim(label="expert", size=c.n_routed_experts),
+        Dim(label="ffn", size=c.moe_intermediate_size),
+        Dim(label="shared_ffn", size=max(1, c.n_shared_experts) * c.moe_intermediate_size, meaning="ffn"),
+        Dim(label="dense_ffn", size=c.intermediate_size, meaning="ffn"),
+        Dim(label="gate", size=2, meaning="gate and up"),
+    )
+    return {d.label: d for d in (*attention, *own)}
