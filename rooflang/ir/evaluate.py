@@ -10,6 +10,7 @@ import numpy as np
 
 from rooflang.errors import GraphError, UnknownNameError
 from rooflang.ir.graph import Graph
+from rooflang.ir.kinds.conv import tap_label
 from rooflang.ir.kinds.einsum import GATE
 from rooflang.ir.kinds.elementwise import MOVES
 from rooflang.ir.kinds.hyper import copies_label
@@ -92,4 +93,6 @@ def _needs(op: Op, unit: int, base: int, sizes: Mapping[str, int]) -> dict[str, 
         return dict.fromkeys(op.operands[2].dims[1:], 2)
     if op.kind in ("hyper_expand", "hyper_read", "hyper_write"):
         return {copies_label(op): 2}
+    if op.kind == "short_conv":
+        return {tap_label(op): op.attr("taps")}
     return {}
