@@ -8,6 +8,7 @@ import click
 
 from rooflang.cli import options
 from rooflang.cli.output import JsonTarget
+from rooflang.cli.program import INTERRUPTED
 from rooflang.cli.types import Count, Counts, Known, Seconds, rule_names
 
 if TYPE_CHECKING:
@@ -101,6 +102,8 @@ def command(
         target.write(result.to_json())
     if target is None or target.path is not None:
         click.echo(show_frontier(result.frontier) if quiet else show_result(result, options.spell(ctx)))
+    if result.stopped_by == "interrupted":  # what was found before Ctrl-C is told all the same
+        ctx.exit(INTERRUPTED)
 
 
 def _silent(message: str) -> None:

@@ -11,7 +11,7 @@ import click
 from rooflang.errors import RooflangError, UnknownNameError
 
 #: What shells report for a program that Ctrl-C ended.
-_INTERRUPTED = 130
+INTERRUPTED = 130
 
 
 class Group(click.Group):
@@ -58,4 +58,4 @@ class Program(Group):
             ctx.exit(error.exit_code)
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
-            ctx.exit(_INTERRUPTED)
+            ctx.exit(INTERRUPTED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,20 @@ def test_interrupted(run: Run, graph: str, folder: Path, monkeypatch: pytest.Mon
     assert outcome.exit_code == 130
     assert outcome.stdout == ""
     assert not (folder / "out.json").exists()
+
+
+def test_what_was_found_before_an_interruption_is_told(
+    run: Run, graph: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rooflang.search import api
+
+    search = api.optimize
+    monkeypatch.setattr(api, "optimize", lambda *a, **kw: replace(search(*a, **kw), stopped_by="interrupted"))
+    arguments = (graph, "--hardware", "b300", "--gpus", "2", "--batch", "64", "--search", "grid")
+    outcome = run("optimize", *arguments, "--json", "out.json")
+    assert outcome.exit_code == 130
+    assert "stopped by  interrupted" in outcome.stdout
+    assert json.loads((folder / "out.json").read_text(encoding="utf-8"))["stopped_by"] == "interrupted"
 
 
 def test_options_reach_the_search(run: Run, graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
