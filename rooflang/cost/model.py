@@ -109,12 +109,12 @@ class CostModel:
         bad = np.where(good, 0.0, np.inf)
         if transfer.free:
             return Cost(memory_s=bad)
-        before, after = self.bytes(tensor, transfer.before), self.bytes(tensor, transfer.after)
         group = self._group(transfer.axes)
         if transfer.collective == "all_to_all":
-            levels = all_to_all(self.cluster, group, before)
+            levels = all_to_all(self.cluster, group, self.bytes(tensor, transfer.before))
         else:
-            whole = before if transfer.collective in ("all_reduce", "reduce_scatter") else after
+            reduces = transfer.collective in ("all_reduce", "reduce_scatter")
+            whole = self.bytes(tensor, transfer.before if reduces else transfer.after)
             levels = collective(self.cluster, group, transfer.collective, whole, self.assumptions)
         alpha = latency_s(self.cluster, group)
         return Cost(memory_s=bad, levels_s=levels, alpha_s=alpha)
@@ -192,19 +192,19 @@ class CostModel:
         held = self.bytes(rows, spec)
         ranks = math.prod(self.mesh.axes[i].size for i in axes)
         group = self._group(axes)
-        sent = held * self._copies(op, rows, spec, ranks)
+        sent = held * self._copies(op, rows, spec)
         alpha = latency_s(self.cluster, group) if self.assumptions.remote_latency else 0.0
         remote = 0.0 if self.assumptions.remote_memory_traffic else held * (1 - 1 / ranks)
         return all_to_all(self.cluster, group, sent), alpha, remote
 
-    def _copies(self, op: Op, rows: Tensor, spec: Spec, ranks: int) -> float:
+    def _copies(self, op: Op, rows: Tensor, spec: Spec) -> float:
         """Copies of a token that travel, over the k routed rows. Per rank: a rank that hosts a share p of the experts
         is hit with probability 1 − (1 − p)^k by k independent choices, and gets one copy then."""
         expert = str(op.attr("expert", "expert"))
         if self.assumptions.dispatch_copies == "expert":
             return 1.0
         k = rows.fill * float(self.sizes[expert])
-        share = 1.0 / self.parts(spec).get(expert, 1)
+        share = 1.0 / self.parts(spec)[expert]
         return float((1.0 - (1.0 - share) ** k) / (k * share))
 
 

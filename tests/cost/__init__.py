@@ -1,0 +1,1 @@
+"""Tests of the cost model, on a toy machine with round numbers."""
