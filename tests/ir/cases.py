@@ -13,13 +13,14 @@ from rooflang.ir.evaluate import random_leaves
 from rooflang.ir.graph import Graph, GraphBuilder
 from rooflang.ir.kinds.fused import FUSIONS, fuse
 from rooflang.ir.op import Op
-from rooflang.ir.reference import reference, whole
-from rooflang.ir.reference.base import Array, Where
+from rooflang.ir.reference import reference
+from rooflang.ir.reference.base import Array
 from rooflang.ir.tensor import Tensor
 from rooflang.ir.values import Value, place
 
 from .latent_cases import fit_parts
-from .registry import CASES, Make, case
+from .registry import CASES as CASES
+from .registry import Make, case
 
 
 @case("b m k n")
@@ -305,7 +306,3 @@ def same(found: Array, wanted: Array) -> bool:
     if np.issubdtype(wanted.dtype, np.integer):
         return bool(np.array_equal(found, wanted))
     return bool(np.allclose(found, wanted, rtol=1e-9, atol=1e-9))
-
-
-def everywhere(graph: Graph) -> Where:
-    return whole(graph.sizes)

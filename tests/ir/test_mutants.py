@@ -22,7 +22,7 @@ from rooflang.ir.digits import Digits
 from rooflang.ir.layout import make_mode, make_transfer
 from rooflang.ir.lifted import apply_transfer, assemble, run_mode
 from rooflang.ir.op import Op, signature
-from rooflang.ir.pieces import Piece, merge, scatter
+from rooflang.ir.pieces import Piece, all_gather, gather, merge, reduce, scatter
 from rooflang.ir.reference import Fold, Reference, Summary, Where, base, reference, topk
 from rooflang.ir.reference.base import Array, Arrays, State
 from rooflang.ir.tensor import Tensor
@@ -231,25 +231,18 @@ def _averaged(known: Reference) -> Reference:
     return replace(known, fold=Fold(combine=combine, finish=inner.finish, dims=inner.dims))
 
 
-def _everywhere(known: Reference) -> Reference:
-    """Whoever holds the last of its positions writes there."""
-    return renumbered("window")(known)
-
-
 def _transposed(pieces: list[Piece], concat: str, split: str, parts: list[Array]) -> list[Piece]:
     sent = [scatter(piece, split, parts) for piece in pieces]
-    return [
-        collectives.gather([sent[rank][source] for source in range(len(pieces))], concat) for rank in range(len(pieces))
-    ]
+    return [gather([sent[rank][source] for source in range(len(pieces))], concat) for rank in range(len(pieces))]
 
 
 def _swapped(pieces: list[Piece], concat: str, split: str, parts: list[Array]) -> list[Piece]:
-    return [collectives.gather([piece, *pieces[1:]], split) for piece in pieces]
+    return [gather(pieces, split)] * len(pieces)
 
 
 def _reversed(pieces: list[Piece], combine: Any, label: str, parts: list[Array]) -> list[Piece]:
     sent = [scatter(piece, label, parts[::-1]) for piece in pieces]
-    return [collectives.reduce([chunks[rank] for chunks in sent], combine) for rank in range(len(pieces))]
+    return [reduce([chunks[rank] for chunks in sent], combine) for rank in range(len(pieces))]
 
 
 def _not_reduced(pieces: list[Piece], combine: Any, label: str, parts: list[Array]) -> list[Piece]:
@@ -258,7 +251,7 @@ def _not_reduced(pieces: list[Piece], combine: Any, label: str, parts: list[Arra
 
 def _other_label(pieces: list[Piece], combine: Any, label: str, parts: list[Array]) -> list[Piece]:
     other = "b" if label == "a" else "a"
-    whole = collectives.reduce(pieces, combine)
+    whole = reduce(pieces, combine)
     return [whole.take(other, ids[ids < len(whole.ids[other])]) for ids in parts]
 
 
@@ -270,7 +263,7 @@ def _largest(pieces: list[Piece], combine: Any) -> list[Piece]:
 
 
 def _on_root(pieces: list[Piece], combine: Any) -> list[Piece]:
-    return [collectives.reduce(pieces, combine), *pieces[1:]]
+    return [reduce(pieces, combine), *pieces[1:]]
 
 
 def _neighbours(pieces: list[Piece], combine: Any) -> list[Piece]:
@@ -279,7 +272,7 @@ def _neighbours(pieces: list[Piece], combine: Any) -> list[Piece]:
 
 def _as_it_came(pieces: list[Piece], label: str) -> list[Piece]:
     """Shards in the order of their arrival, each under the indices that belong there."""
-    joined = collectives.gather(pieces, label)
+    joined = gather(pieces, label)
     out = []
     for rank in range(len(pieces)):
         arrived = [pieces[(rank - step) % len(pieces)].arrays[0] for step in range(len(pieces))]
@@ -340,7 +333,7 @@ CUTS = {
     "pool: of summands": Split(case="pool", pick=new(L, "P", PARTIAL)),
     "pool: a consumed label cut": Split(case="pool", pick=new(S, "part", PARTIAL)),
     "window: last of every rank": Split(case="last_window", pick=row("seq"), broken=renumbered("seq")),
-    "append: every rank writes": Split(case="kv_append", pick=row("window"), broken=_everywhere),
+    "append: every rank writes": Split(case="kv_append", pick=row("window"), broken=renumbered("window")),
     "append: entry partial": Split(case="kv_append", pick=new(L, "P R", PARTIAL)),
     "hyper: copies cut and not summed": Split(case="hyper_read", pick=new(P, "copy R", REPLICATED)),
     "hyper: output added on every rank": Split(case="hyper_write", pick=new(L, "P R R", PARTIAL)),
@@ -353,7 +346,7 @@ CUTS = {
 MOVES = {
     "all_reduce: left out": Move(before="P", after="R", name="all_reduce", broken=lambda pieces, combine: pieces),
     "all_reduce: an all-gather": Move(
-        before="P", after="R", name="all_reduce", broken=lambda pieces, combine: collectives.all_gather(pieces, "a")
+        before="P", after="R", name="all_reduce", broken=lambda pieces, combine: all_gather(pieces, "a")
     ),
     "all_reduce: by max": Move(before="P", after="R", name="all_reduce", broken=_largest),
     "all_reduce: on the root only": Move(before="P", after="R", name="all_reduce", broken=_on_root),
@@ -363,7 +356,7 @@ MOVES = {
     "reduce_scatter: along the other dim": Move(before="P", after="b", name="reduce_scatter", broken=_other_label),
     "all_gather: left out": Move(before="a", after="R", name="all_gather", broken=lambda pieces, label: pieces),
     "all_gather: along the other dim": Move(
-        before="a", after="R", name="all_gather", broken=lambda pieces, label: [collectives.gather(pieces, "b")] * 9
+        before="a", after="R", name="all_gather", broken=lambda pieces, label: [gather(pieces, "b")] * 9
     ),
     "all_gather: in the order of arrival": Move(before="a", after="R", name="all_gather", broken=_as_it_came),
     "all_gather: an all-reduce": Move(
