@@ -1,8 +1,8 @@
 """Search by equality saturation: saturate the block kinds once, price them for every mesh and batch, extract, simulate.
 
-For each number of pipeline stages and each batch size, every mesh is a configuration. A relaxation bounds its step time
-from below; a configuration whose bound shows that it can neither improve its own batch and stage count nor the frontier
-is not extracted. What is extracted is simulated, and validated before it is returned.
+For each number of pipeline stages and each batch size, every mesh is a configuration. The dual bounds its step time
+from below; a configuration that cannot beat what was found for its batch size is cut off there. What is extracted is
+validated and simulated before it is returned.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ class _Tally:
     """Counts of a running search."""
 
     configurations: int = 0
+    screened_out: int = 0
     extracted: int = 0
     simulated: int = 0
     out_of_memory: int = 0
@@ -110,7 +111,7 @@ def search_egraph(
         stopped_by = "interrupted"
     evaluated = Evaluated(
         configurations=tally.configurations,
-        screened_out=tally.configurations - tally.extracted,
+        screened_out=tally.screened_out,
         extracted=tally.extracted,
         simulated=tally.simulated,
         out_of_memory=tally.out_of_memory,
@@ -126,35 +127,60 @@ def _search_batch(
     overlap: Overlap,
     progress: Progress,
     tally: _Tally,
-) -> Literal["found", "full", "impossible"]:
+) -> Literal["found", "full", "impossible", "dominated"]:
     """Extract from every mesh for one number of stages and one batch size; simulate the best."""
     best: Extraction | None = None
-    bound_s, full = float("inf"), False
+    bound_s, full, cut_off = float("inf"), False, False
+    limit_s = _dominated_from(problem, batch, len(mine[0].stages), tally.points) if mine else 0.0
     for config in mine:
         tally.configurations += 1
         progress.say(f"batch {batch}, {config.name}")
         task = Task(costed=config.costed, at=at, stages=config.stages, objective=_OBJECTIVE[overlap])
+        cutoff_s = limit_s if best is None else min(limit_s, best.value_s)
         try:
-            found = extract(task, time_limit_s=min(EXTRACTION_S, progress.remaining_s), gap=GAP)
+            found = extract(task, time_limit_s=min(EXTRACTION_S, progress.remaining_s), gap=GAP, cutoff_s=cutoff_s)
         except CapacityError:
             full = True
             continue
         except PlacementError:
             continue
-        tally.extracted += 1
         bound_s = min(bound_s, found.bound_s)
+        if found.status == "cut off":
+            tally.screened_out += 1
+            cut_off = True
+            continue
+        tally.extracted += 1
         if best is None or found.value_s < best.value_s:
             best = found
     if best is None:
-        tally.out_of_memory += full
-        return "full" if full else "impossible"
+        tally.out_of_memory += full and not cut_off
+        return "dominated" if cut_off else "full" if full else "impossible"
+    return _simulate(problem, best, batch, bound_s, overlap, tally)
+
+
+def _simulate(
+    problem: Problem, best: Extraction, batch: int, bound_s: float, overlap: Overlap, tally: _Tally
+) -> Literal["found", "full"]:
     plan = best.plan("e-graph")
     validate(plan, problem.blocks, problem.cluster)
     tally.simulated += 1
+    scope = f"all meshes of at most {MAX_AXES} axes, one plan per block kind, {overlap} overlap"
     try:
-        scope = f"all meshes of at most {MAX_AXES} axes, one plan per block kind, {overlap} overlap"
         tally.points.append(evaluate(problem, plan, batch, overlap=overlap, bound_s=bound_s, bound_scope=scope))
     except CapacityError:
         tally.out_of_memory += 1
         return "full"
     return "found"
+
+
+def _dominated_from(problem: Problem, batch: int, stages: int, points: Sequence[Point]) -> float:
+    """The step time from which on a plan of that many stages is beaten, at its batch size, by a point found already."""
+    tokens, gpus = problem.tokens, problem.cluster.gpus
+    return min(
+        (
+            max(tokens / (p.sim.tok_s_user * stages), batch * tokens / (p.sim.tok_s_gpu * gpus))
+            for p in points
+            if p.batch == batch
+        ),
+        default=float("inf"),
+    )
