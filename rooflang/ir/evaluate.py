@@ -4,11 +4,12 @@ any label, so that modes and transfers of the large graph apply to the small one
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from rooflang.errors import GraphError, UnknownNameError
+from rooflang.ir.exact import settled, shortened, to_exact
 from rooflang.ir.graph import Graph
 from rooflang.ir.kinds.conv import tap_label
 from rooflang.ir.kinds.einsum import GATE
@@ -20,16 +21,25 @@ from rooflang.ir.reference.base import Array, reference
 from rooflang.ir.tensor import Tensor
 
 
-def evaluate(graph: Graph, leaves: Mapping[str, Array]) -> dict[str, Array]:
+def evaluate(graph: Graph, leaves: Mapping[str, Array], *, short: Collection[str] = ()) -> dict[str, Array]:
     """Every tensor of the graph, leaves included, from arrays for the leaves.
+
+    Operators see exact values of the tensors in `short` shortened by an oracle (`reads_short`).
 
     Raises `UnknownNameError` for a leaf without an array and `GraphError` for one of another shape.
     """
     values = {leaf.name: leaf_array(graph, leaf, leaves) for leaf in graph.leaves}
     for op in graph.ops:
-        operands = (values[t.name] for t in op.operands)
-        values[op.output.name] = reference(op.kind).full(op, graph.sizes, *operands)
+        read = reads_short(op, short)
+        operands = [shortened(values[t.name]) if t.name in read else values[t.name] for t in op.operands]
+        (values[op.output.name],) = settled((reference(op.kind).full(op, graph.sizes, *operands),), operands)
     return values
+
+
+def reads_short(op: Op, short: Collection[str]) -> frozenset[str]:
+    """Of the tensors in `short` those that an operator reads shortened: all of its operands, but for a move's, whose
+    output is its operand."""
+    return frozenset() if op.kind in MOVES else frozenset(t.name for t in op.operands if t.name in short)
 
 
 def leaf_array(graph: Graph, leaf: Tensor, leaves: Mapping[str, Array]) -> Array:
@@ -43,14 +53,20 @@ def leaf_array(graph: Graph, leaf: Tensor, leaves: Mapping[str, Array]) -> Array
     return array
 
 
-def random_leaves(graph: Graph, seed: int = 0) -> dict[str, Array]:
-    """Arrays for all leaves: uniform numbers in [−1, 1), or valid indices where an operator looks rows up by them."""
+def random_leaves(graph: Graph, seed: int = 0, *, exact: bool = False) -> dict[str, Array]:
+    """Arrays for all leaves: uniform numbers in [−1, 1), or valid indices where an operator looks rows up by them.
+
+    With `exact` the numbers are integers from −3 to 3, as exact numbers (`rooflang.ir.exact`).
+    """
     rng = np.random.default_rng(seed)
     leaves = {}
     for leaf in graph.leaves:
         shape = [graph.sizes[d] for d in leaf.dims]
         bounds = [graph.sizes[label] for label in _indexed(graph, leaf.name)]
-        leaves[leaf.name] = rng.integers(0, min(bounds), shape) if bounds else rng.uniform(-1.0, 1.0, shape)
+        if bounds:
+            leaves[leaf.name] = rng.integers(0, min(bounds), shape)
+        else:
+            leaves[leaf.name] = to_exact(1.0 * rng.integers(-3, 4, shape)) if exact else rng.uniform(-1.0, 1.0, shape)
     return leaves
 
 

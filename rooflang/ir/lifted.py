@@ -6,15 +6,16 @@ the unsharded graph, or ranks hold shares that do not fit together, which is a `
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from rooflang.errors import PlacementError
-from rooflang.ir.cut import OWNER, STATES, Cut, CutKind, show_spec
+from rooflang.ir.cut import OWNER, PARTIAL, STATES, Cut, CutKind, show_spec
 from rooflang.ir.digits import Digits, Rank
-from rooflang.ir.evaluate import evaluate, leaf_array
+from rooflang.ir.evaluate import evaluate, leaf_array, reads_short
+from rooflang.ir.exact import is_exact, settled, shortened
 from rooflang.ir.graph import Graph
 from rooflang.ir.layout import Mode, Transfer
 from rooflang.ir.op import Op
@@ -50,7 +51,7 @@ def run_mode(mode: Mode, operands: Sequence[Value], digits: Digits) -> Value:
     folded = bool(known.fold and _axes_of(mode, CutKind.FOLD))
     pieces = {}
     for rank, where in shares.items():
-        state = known.run(op, where, summaries[rank], arrays[rank])
+        state = settled(known.run(op, where, summaries[rank], arrays[rank]), arrays[rank])
         dims = fold_of(op).dims(op) if known.fold else (op.output.dims,)
         ids = {label: where.ids[label] for label in dict.fromkeys(d for each in dims for d in each if d)}
         piece = Piece(arrays=state, dims=dims, ids=ids)
@@ -128,15 +129,18 @@ def evaluate_layout(
     exits: Mapping[str, Sequence[Transfer]],
     leaves: Mapping[str, Array],
     aliases: Mapping[str, str] | None = None,
+    *,
+    short: Collection[str] = (),
 ) -> dict[str, Array]:
     """Every tensor that a layout of the graph makes, run rank by rank and assembled.
 
     All names are those of the graph. `modes[t]` is the mode of the kernel that makes tensor t; operators fused into
     another kernel and removed identities have none. `paths[(t, i)]` lead operand i of that kernel from where it was
     made, or from where its block left it (`exits`), to what the kernel reads. `aliases[t]` is read instead of t. Leaves
-    lie as their readers want them. Raises `PlacementError` where the pieces do not fit together.
+    lie as their readers want them. Kernels read exact values of the tensors in `short` shortened, as `evaluate` does.
+    Raises `PlacementError` where the pieces do not fit together.
     """
-    run = _Layout(graph, axis_sizes, modes, paths, exits, leaves, aliases or {})
+    run = _Layout(graph, axis_sizes, modes, paths, exits, leaves, aliases or {}, short)
     for op in graph.ops:
         if op.output.name in modes:
             run.kernel(op)
@@ -160,8 +164,9 @@ class _Layout:
         exits: Mapping[str, Sequence[Transfer]],
         leaves: Mapping[str, Array],
         aliases: Mapping[str, str],
+        short: Collection[str],
     ) -> None:
-        self.graph, self.leaves = graph, leaves
+        self.graph, self.leaves, self.short = graph, leaves, short
         self.modes, self.paths, self.exits, self.aliases = modes, paths, exits, aliases
         self.made: dict[str, Value] = {}
         self.left: dict[str, Value] = {}
@@ -189,7 +194,8 @@ class _Layout:
             start = self.left[tensor.name]
         else:
             start = self._made(tensor.name)
-        return self._after(start, steps)
+        arrived = self._after(start, steps)
+        return _short(arrived) if tensor.name in reads_short(mode.op, self.short) else arrived
 
     def _after(self, value: Value, steps: Sequence[Transfer]) -> Value:
         for step in steps:
@@ -223,6 +229,24 @@ def _digits(
     return Digits.nested(axis_sizes, graph.sizes, cuts, pooled)
 
 
+def _short(value: Value) -> Value:
+    """Each number by itself, so that it does not matter how the value lies; but its pieces must not be summands."""
+    pieces = {
+        rank: replace(piece, arrays=tuple(shortened(a) for a in piece.arrays)) for rank, piece in value.pieces.items()
+    }
+    return replace(value, pieces=pieces)
+
+
+def _may_be_short(graph: Graph, modes: Mapping[str, Mode]) -> frozenset[str]:
+    """Tensors that kernels may read shortened: those that no kernel reads as summands and none computes inside."""
+    made = {op.output.name for op in graph.ops}
+    for mode in modes.values():
+        made -= {t.name for t, spec in zip(mode.op.operands, mode.operands, strict=True) if PARTIAL in spec}
+        inside = (graph.op_by_name[name].output.name for name in mode.covers)
+        made -= {name for name in inside if name != mode.op.output.name}
+    return frozenset(made)
+
+
 def check_layout(
     graph: Graph,
     axis_sizes: Sequence[int],
@@ -234,18 +258,21 @@ def check_layout(
 ) -> None:
     """Raise `PlacementError` that names the first tensor which a layout computes otherwise than the graph does.
 
-    Numbers may differ by rounding (1e-7 of the largest in their tensor), ids may not. The outputs have to be made.
+    Floats may differ by rounding (1e-7 of the largest in their tensor), ids and exact numbers may not. The outputs have
+    to be made.
     """
-    expected = evaluate(graph, leaves)
-    found = evaluate_layout(graph, axis_sizes, modes, paths, exits, leaves, aliases)
+    short = _may_be_short(graph, modes) if any(is_exact(array) for array in leaves.values()) else frozenset()
+    expected = evaluate(graph, leaves, short=short)
+    found = evaluate_layout(graph, axis_sizes, modes, paths, exits, leaves, aliases, short=short)
     for op in graph.ops:
         name = op.output.name
         if name in found:
             worst = np.max(np.abs(found[name] - expected[name]), initial=0.0)
-            exact = np.issubdtype(expected[name].dtype, np.integer)
+            exact = is_exact(expected[name]) or np.issubdtype(expected[name].dtype, np.integer)
             allowed = 0.0 if exact else 1e-7 * np.max(np.abs(expected[name]), initial=1.0)
             if not worst <= allowed:
-                raise PlacementError(f"{name} differs by up to {worst:.3g} from the unsharded graph", where=graph.name)
+                shown = worst if is_exact(expected[name]) else f"{worst:.3g}"
+                raise PlacementError(f"{name} differs by up to {shown} from the unsharded graph", where=graph.name)
     for name in graph.outputs:
         if name not in found and (aliases or {}).get(name) is None:
             raise PlacementError(f"no kernel of the layout makes the output {name}", where=graph.name)

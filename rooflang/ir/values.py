@@ -15,6 +15,7 @@ import numpy as np
 from rooflang.errors import PlacementError
 from rooflang.ir.cut import OWNER, PARTIAL, STATES, Spec, show_spec
 from rooflang.ir.digits import Digits, Rank, cut_axes
+from rooflang.ir.exact import alike
 from rooflang.ir.layout import Transfer, collective_of
 from rooflang.ir.op import Op
 from rooflang.ir.pieces import (
@@ -78,7 +79,7 @@ def _together(value: Value, entry: str, held: Sequence[Piece]) -> Piece:
         return gather(held, entry)
     for copy in held[1:]:
         for a, b in zip(held[0].arrays, copy.arrays, strict=True):
-            if a.shape != b.shape or not np.allclose(a, b, rtol=1e-9, atol=1e-12):
+            if not alike(a, b):
                 raise PlacementError(f"copies of {value.tensor.name} differ", where=show_spec(value.spec))
     return held[0]
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rooflang.errors import UnknownNameError
+from rooflang.ir.exact import einsum
 from rooflang.ir.op import Op
 
 Array = NDArray[Any]
@@ -160,8 +161,6 @@ def product(
 ) -> Array:
     """Sum of products over the labels that `out` lacks."""
     number = {label: i for i, label in enumerate(dict.fromkeys((*left_dims, *right_dims)))}
-    return np.asarray(
-        np.einsum(
-            left, [number[d] for d in left_dims], right, [number[d] for d in right_dims], [number[d] for d in out]
-        )
+    return einsum(
+        left, [number[d] for d in left_dims], right, [number[d] for d in right_dims], [number[d] for d in out]
     )

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rooflang.ir.exact import exp, logits
 from rooflang.ir.op import Op
 from rooflang.ir.reference.base import Array, Arrays, Where, define, plain, spread
 from rooflang.ir.reference.embedding import rows_at
@@ -21,23 +22,24 @@ def ratio(op: Op, where: Where) -> int:
     return -(-where.sizes[op.operands[0].dims[1]] // where.sizes[op.output.dims[1]])
 
 
-def _gated_mean(values: Array, axes: int) -> Array:
-    """Over the last `axes` axes; NaN marks what is not there. Nothing at all gives 0."""
-    flat = values.reshape(*values.shape[:-axes], math.prod(values.shape[-axes:]))
-    there = ~np.isnan(flat)
-    top = np.max(flat, -1, keepdims=True, initial=-np.inf, where=there)
-    weights = np.where(there, np.exp(np.where(there, flat, 0.0) - np.where(np.isfinite(top), top, 0.0)), 0.0)
+def _gated_mean(values: Array, there: Array, axes: int) -> Array:
+    """Over the last `axes` axes, of what is there. Nothing at all gives 0."""
+    flat, held = (a.reshape(*a.shape[:-axes], math.prod(a.shape[-axes:])) for a in (values, there))
+    scores = logits(np.where(held, flat, -np.inf))
+    top = np.max(scores, -1, keepdims=True, initial=-np.inf)
+    weights = exp(scores - np.where(top > -np.inf, top, 0.0))
     total = weights.sum(-1)
-    return np.asarray((weights * np.where(there, flat, 0.0)).sum(-1) / np.where(total > 0, total, 1.0))
+    return np.asarray((weights * flat).sum(-1) / np.where(total > 0, total, 1.0))
 
 
-def _to_entry(array: Array, dims: Sequence[str], op: Op) -> Array:
-    """Gated mean over the labels that an entry lacks; extent 1 along those that only it has."""
+def _to_entry(array: Array, there: Array, dims: Sequence[str], op: Op) -> Array:
+    """Gated mean over the labels that an entry lacks, of what is there; extent 1 along those that only it has."""
     kept = tuple(d for d in dims if d in op.output.dims)
     lost = tuple(d for d in dims if d not in op.output.dims)
     if not lost:
         return spread(array, dims, op.output.dims)
-    return spread(_gated_mean(spread(array, dims, (*kept, *lost)), len(lost)), kept, op.output.dims)
+    values, held = (spread(a, dims, (*kept, *lost)) for a in (array, there))
+    return spread(_gated_mean(values, held, len(lost)), kept, op.output.dims)
 
 
 def _pool(op: Op, where: Where, operands: Arrays) -> Array:
@@ -45,8 +47,8 @@ def _pool(op: Op, where: Where, operands: Arrays) -> Array:
     wanted = where.ids[entries][:, None] * size + np.arange(size)
     rows = rows_at(operands[0], 1, wanted, where.ids[x.dims[1]])
     real = wanted < where.sizes[x.dims[1]]
-    rows = np.where(real.reshape(real.shape + (1,) * (rows.ndim - 2)), rows, np.nan)
-    pooled = _to_entry(rows, (entries, "", x.dims[0], *x.dims[2:]), op)
+    there = np.broadcast_to(real.reshape(real.shape + (1,) * (rows.ndim - 2)), rows.shape)
+    pooled = _to_entry(rows, there, (entries, "", x.dims[0], *x.dims[2:]), op)
     return np.broadcast_to(pooled, [len(where.ids[d]) for d in op.output.dims])
 
 
@@ -61,7 +63,7 @@ def _append(op: Op, where: Where, operands: Arrays) -> Array:
     new, cache = op.operands
     last = where.ids[cache.dims[1]] == where.sizes[cache.dims[1]] - 1
     here = last.reshape(-1, *(1,) * (len(cache.dims) - 2))
-    return np.where(here, _to_entry(operands[0], new.dims, op), operands[1])
+    return np.where(here, _to_entry(operands[0], np.ones(operands[0].shape, bool), new.dims, op), operands[1])
 
 
 define("pool", plain(_pool))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rooflang.ir.exact import exp, logits
 from rooflang.ir.op import Op
 from rooflang.ir.reference.base import Array, Arrays, Reference, State, Summary, Where, define, plain
 from rooflang.ir.reference.elementwise import sigmoid
@@ -27,7 +28,7 @@ def _query(q: Array) -> Array:
 def _step(op: Op, state: Array, k: Array, v: Array | None, decay: Array, beta: Array) -> Array:
     """The state (batch head key …) after one position; without values nothing is added."""
     k, beta = _unit(k), sigmoid(beta)[..., None]
-    state = np.exp(op.attr("floor", FLOOR) * sigmoid(decay))[..., None] * state
+    state = exp(logits(op.attr("floor", FLOOR) * sigmoid(decay)))[..., None] * state
     answer = np.einsum("bhk,bhkv->bhv", k, state)
     error = (0.0 if v is None else v) - answer
     return np.asarray(state + np.einsum("bhk,bhv->bhkv", k, beta * error))
@@ -87,7 +88,7 @@ def _before(maps: State, position: int) -> Array:
 def _scan(op: Op, where: Where, summary: State, operands: Arrays) -> State:
     q, k, v, decay, beta = operands
     ids = where.ids[op.operands[0].dims[1]]
-    out = np.zeros(v.shape)
+    out = np.zeros(v.shape, v.dtype)
     for run in _runs(ids):
         state = _before(summary, ids[run[0]])
         for t in run:

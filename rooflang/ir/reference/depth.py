@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rooflang.ir.exact import exp, logits
 from rooflang.ir.op import Op
 from rooflang.ir.reference.base import Array, Arrays, Reference, State, Summary, Where, define, spread
 from rooflang.ir.reference.norm import EPSILON
@@ -27,8 +28,8 @@ def _sums(op: Op, where: Where, operands: Arrays) -> State:
 
 def _run(op: Op, where: Where, summary: State, operands: Arrays) -> State:
     squares, products = summary
-    scores = products / np.sqrt(squares / where.sizes[op.operands[1].dims[0]] + EPSILON)
-    weights = np.exp(scores - scores.max(0))
+    scores = logits(products / np.sqrt(squares / where.sizes[op.operands[1].dims[0]] + EPSILON))
+    weights = exp(scores - scores.max(0))
     return (np.asarray((weights / weights.sum(0) * _vectors(op, operands)).sum(0)),)
 
 

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from rooflang.ir.exact import exp, logits
 from rooflang.ir.kinds.hyper import copies_label, mixed_labels
 from rooflang.ir.op import Op
 from rooflang.ir.reference.base import Array, Arrays, Where, define, plain, product, spread
@@ -41,7 +42,8 @@ def _write(op: Op, where: Where, operands: Arrays) -> Array:
     count = where.sizes[copies]
     write, tokens = _coefficients(op, operands[1], count + np.arange(count))
     mix, _ = _coefficients(op, operands[1], 2 * count + np.arange(count * count))
-    mix = np.exp(mix - mix.max(-1, keepdims=True)).reshape(*mix.shape[:-1], count, count)
+    mix = logits(mix)
+    mix = exp(mix - mix.max(-1, keepdims=True)).reshape(*mix.shape[:-1], count, count)
     mix /= mix.sum(-1, keepdims=True)
     old = tuple("" if d == copies else d for d in stream.dims)
     mixed = product(mix, (*tokens, copies, ""), operands[0], old, op.output.dims)

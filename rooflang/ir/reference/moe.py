@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from rooflang.ir.exact import exp, logits
 from rooflang.ir.kinds.moe import expert_label
 from rooflang.ir.op import Op
 from rooflang.ir.reference import topk
@@ -47,7 +48,8 @@ def _route(op: Op, where: Where, summary: State, operands: Arrays) -> State:
 def _gates(op: Op, where: Where, values: Array, ids: Array) -> Array:
     """Gates of this share's experts from the chosen logits (tokens, k) and their experts."""
     expert = expert_label(op)
-    weights = np.exp(values - values.max(-1, keepdims=True))
+    scores = logits(values)
+    weights = exp(scores - scores.max(-1, keepdims=True))
     weights = weights / weights.sum(-1, keepdims=True)
     placed = (weights[..., :, None] * (ids[..., :, None] == where.ids[expert])).sum(-2)
     return spread(placed, (*_tokens(op), expert), op.output.dims)

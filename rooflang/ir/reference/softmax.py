@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rooflang.ir.exact import exp, logits
 from rooflang.ir.op import Op
 from rooflang.ir.reference.base import Array, State, product, spread
 
@@ -23,10 +24,11 @@ def rows(op: Op) -> tuple[str, ...]:
 def attend(op: Op, keyed: Sequence[tuple[Array, Array, tuple[str, ...]]]) -> State:
     """The state of some keys, each group given as scores (rows, keys; −∞ where masked), values, and dims of the values,
     (batch, keys, width)."""
-    top = np.max(np.concatenate([score for score, _, _ in keyed], -1), -1, initial=-np.inf)
+    scored = [(logits(score), values, dims) for score, values, dims in keyed]
+    top = np.max(np.concatenate([score for score, _, _ in scored], -1), -1, initial=-np.inf)
     total, mixed = np.zeros_like(top), np.zeros((1,) * len(op.output.dims))
-    for score, values, dims in keyed:
-        weights = np.exp(score - _finite(top)[..., None])
+    for score, values, dims in scored:
+        weights = exp(score - _finite(top)[..., None])
         total = total + weights.sum(-1)
         mixed = mixed + product(weights, (*rows(op), dims[1]), values, dims, op.output.dims)
     return top, total, mixed
@@ -34,13 +36,13 @@ def attend(op: Op, keyed: Sequence[tuple[Array, Array, tuple[str, ...]]]) -> Sta
 
 def _finite(top: Array) -> Array:
     """A row without keys has no largest score; any number will do in its place."""
-    return np.where(np.isfinite(top), top, 0.0)
+    return np.where(top > -np.inf, top, 0.0)
 
 
 def combine(op: Op, a: State, b: State) -> State:
     """The state of two shares of the keys together."""
     top = np.maximum(a[0], b[0])
-    left, right = (np.exp(state[0] - _finite(top)) for state in (a, b))
+    left, right = (exp(state[0] - _finite(top)) for state in (a, b))
     wide_left, wide_right = (spread(w, rows(op), op.output.dims) for w in (left, right))
     return top, a[1] * left + b[1] * right, a[2] * wide_left + b[2] * wide_right
 
