@@ -162,21 +162,19 @@ class Emitter:
 
     def _fresh_crews(self, lifted: LiftedOp) -> tuple[_Crew, ...]:
         ranks, mode, transfer = self.ranks, lifted.mode, lifted.transfer
-        if mode is None and transfer is None:
-            hops = [t for t in ranks.teams[HOP] if ranks.stage[t.members[0]] == lifted.stage]
-            return tuple(_Crew(team=t, runs=t.members[:1], writes=t.members[1:]) for t in hops)
         axes: Axes = ()
-        owners: Axes = ()
         if mode is not None:
-            axes, owners = exchange_axes(mode, self.book.models[0].assumptions), owner_axes(mode)
+            axes = exchange_axes(mode, self.book.models[0].assumptions)
         elif transfer is not None and not transfer.free:
             axes = transfer.axes
-        teams = ranks.teams[kind_of(axes)] if axes else ranks.alone
+        hop = mode is None and transfer is None
+        teams = ranks.teams[HOP] if hop else ranks.teams[kind_of(axes)] if axes else ranks.alone
+        owners = owner_axes(lifted.write[1])
         crews = []
         for team in teams:
-            runs = tuple(c for c in team.members if all(ranks.owns[c][axis] for axis in owners))
-            if runs and ranks.stage[team.members[0]] == lifted.stage:
-                crews.append(_Crew(team=team, runs=runs, writes=runs))
+            able = tuple(c for c in team.members if all(ranks.owns[c][axis] for axis in owners))
+            if able and ranks.stage[team.members[0]] == lifted.stage:
+                crews.append(_Crew(team=team, runs=able[:1] if hop else able, writes=able[1:] if hop else able))
         return tuple(crews)
 
     def _load(self, lifted: LiftedOp, crew: _Crew) -> tuple[tuple[Component, ...], float]:

@@ -28,7 +28,8 @@ SIMULTANEOUS = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Timeline:
-    """When each operator ran. Arrays have shape (operators,).
+    """When each operator ran. Arrays have shape (operators,), `component_end_s` has (components,): when each component
+    left its resource.
 
     `first_round` and `last_round` are the rounds of its entry and exit (a round's exits come before its entries);
     `rounds` counts the rounds, `events` the ends of components and latencies.
@@ -38,6 +39,7 @@ class Timeline:
     end_s: FloatArray
     first_round: IntArray
     last_round: IntArray
+    component_end_s: FloatArray
     rounds: int
     events: int
 
@@ -114,6 +116,7 @@ class _Run:
         self.network_end_s = [0.0] * ops
         self.start_s, self.end_s = [0.0] * ops, [0.0] * ops
         self.first_round, self.last_round = [0] * ops, [0] * ops
+        self.component_end_s = [0.0] * len(self.component_s)
         self.calendar: list[tuple[float, int]] = []
         self.changed: list[_Resource] = []
         self.now_s, self.round, self.events = 0.0, 0, 0
@@ -131,6 +134,7 @@ class _Run:
             end_s=np.array(self.end_s, np.float64),
             first_round=np.array(self.first_round, np.int64),
             last_round=np.array(self.last_round, np.int64),
+            component_end_s=np.array(self.component_end_s, np.float64),
             rounds=self.round,
             events=self.events,
         )
@@ -189,6 +193,7 @@ class _Run:
 
     def _end_component(self, component: int, until_s: float, ended: list[int]) -> None:
         op = self.component_op[component]
+        self.component_end_s[component] = self.now_s
         self.events += 1
         if self.component_is_net[component]:
             self.network_end_s[op] = self.now_s

@@ -50,10 +50,14 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Quotient:
-    """A program with one operator, resource and memory per class, and the certificate that it stands for the whole."""
+    """A program with one operator, resource and memory per class, and the certificate that it stands for the whole.
+
+    `component_class` is the component of the quotient that each component of the whole became.
+    """
 
     program: Program
     certificate: Certificate
+    component_class: IntArray
 
     def expand(self, timeline: Timeline) -> Timeline:
         """The timeline of the whole program; `events` stays the number that the quotient needed."""
@@ -63,6 +67,7 @@ class Quotient:
             end_s=timeline.end_s[op_class],
             first_round=timeline.first_round[op_class],
             last_round=timeline.last_round[op_class],
+            component_end_s=timeline.component_end_s[self.component_class],
             rounds=timeline.rounds,
             events=timeline.events,
         )
@@ -80,7 +85,9 @@ def quotient(program: Program, certificate: Certificate | None = None) -> Quotie
         return None
     if program.component_cap.sum(dtype=np.float64) >= _LARGEST_CAP_SUM:  # the merged caps could overflow
         return None
-    return Quotient(program=_merged(program, certificate), certificate=certificate)
+    components = _merged_components(program, certificate)
+    merged = _merged(program, certificate, components)
+    return Quotient(program=merged, certificate=certificate, component_class=components.class_of)
 
 
 def is_equitable(program: Program, certificate: Certificate) -> bool:
@@ -147,14 +154,14 @@ def _class_or_input(op_class: IntArray, producer: IntArray) -> IntArray:
     return np.append(op_class, -1)[producer]
 
 
-def _merged(program: Program, certificate: Certificate) -> Program:
+def _merged(program: Program, certificate: Certificate, components: _Components) -> Program:
     """The program of the representatives, in terms of classes."""
     ops = certificate.op_class
     op = representatives(ops)
     kept = items_of_rows(program.pred_start, op)
     waits = np.repeat(np.arange(len(op), dtype=np.int64), np.diff(program.pred_start)[op])
     after, before, _ = distinct_pairs(waits, ops[program.pred[kept]])
-    component, count, owner = _merged_components(program, certificate)
+    component, count, owner = components.sample, components.count, components.owner
     resource = representatives(certificate.resource_class)
     memory, tensor, consumer_start, consumer = _merged_tensors(program, certificate)
     number_of_memory = {int(member): number for number, member in enumerate(memory)}
@@ -187,18 +194,31 @@ def _merged(program: Program, certificate: Certificate) -> Program:
     )
 
 
-def _merged_components(program: Program, certificate: Certificate) -> tuple[IntArray, IntArray, IntArray]:
-    """One component per (operator class, resource class, T, c, network): a sample of it, how often it occurs on one
-    resource, and its operator class, in order of operator classes."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Components:
+    """One component per (operator class, resource class, T, c, network), in order of operator classes: a sample of it,
+    how often it occurs on one resource, its operator class; and the number of every component of the whole."""
+
+    sample: IntArray
+    count: IntArray
+    owner: IntArray
+    class_of: IntArray
+
+
+def _merged_components(program: Program, certificate: Certificate) -> _Components:
     resource = representatives(certificate.resource_class)
     own_class = certificate.resource_class[program.component_resource]
-    shown = np.flatnonzero(resource[own_class] == program.component_resource)
-    op_class = certificate.op_class[owners_of(program.component_start)[shown]]
-    kind = pair_ids(pair_ids(op_class, own_class[shown]), _static_ids(program)[shown])
-    sample = representatives(kind)
-    count = np.bincount(kind, minlength=len(sample)).astype(np.int64)
-    order = np.argsort(op_class[sample], kind="stable")
-    return shown[sample][order], count[order], op_class[sample][order]
+    op_class = certificate.op_class[owners_of(program.component_start)]
+    kind = pair_ids(pair_ids(op_class, own_class), _static_ids(program))
+    # Each kind occurs on the representative of its resource class, as all resources of a class serve the same.
+    shown = resource[own_class] == program.component_resource
+    count = np.bincount(kind[shown], minlength=int(kind.max(initial=-1)) + 1).astype(np.int64)
+    first = representatives(kind)
+    order = np.argsort(op_class[first], kind="stable")
+    number = np.empty(len(order), np.int64)
+    number[order] = np.arange(len(order))
+    sample = first[order]
+    return _Components(sample=sample, count=count[order], owner=op_class[sample], class_of=number[kind])
 
 
 def _merged_tensors(program: Program, certificate: Certificate) -> tuple[IntArray, IntArray, IntArray, IntArray]:

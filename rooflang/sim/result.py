@@ -52,3 +52,25 @@ class SimResult:
     def fits(self) -> bool:
         """True when every memory holds its peak."""
         return self.peak_bytes <= self.capacity_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bracket:
+    """One plan under every overlap mode: `floor` (none), `schedule` (two-batch) and `ceiling` (perfect) of throughput.
+
+    The schedule is what two interleaved micro-batches really reach. It lies below the ceiling, and below the floor too
+    where halving the batch costs more than overlap brings: weights are read once for each half. Where the batch cannot
+    be halved it is None, and `refusal` says why.
+    """
+
+    floor: SimResult
+    schedule: SimResult | None
+    ceiling: SimResult
+    refusal: str = ""
+
+    @property
+    def best(self) -> SimResult:
+        """The faster of the two that can be run: floor or schedule."""
+        if self.schedule is None or self.schedule.step_s >= self.floor.step_s:
+            return self.floor
+        return self.schedule

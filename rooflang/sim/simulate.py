@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rooflang.cost.model import CostModel
+from rooflang.errors import CapacityError, PlacementError
 from rooflang.place.lower import PlacedGraph
 from rooflang.sim.account import groups_s, stage_results
 from rooflang.sim.build import Built, build
 from rooflang.sim.engine import Timeline, run
 from rooflang.sim.fleet import Override
 from rooflang.sim.memory import live_at_peak, overflows, peak_bytes
-from rooflang.sim.result import Overlap, SimResult, StageResult
+from rooflang.sim.result import Bracket, Overlap, SimResult, StageResult
+from rooflang.sim.verdict import refuse_hopeless
 
 _NAMED = 5
 
@@ -37,12 +39,47 @@ def simulate(
     Raises `CapacityError`, naming the largest tensors, when the plan does not fit and `check_memory` is set,
     and `PlacementError` for sizes that do not divide.
     """
+    if check_memory and not overrides:
+        refuse_hopeless(placed.plan, placed.blocks, cost, overlap)
     built = build(placed, cost, overlap=overlap, overrides=overrides, explicit=explicit)
+    timeline = _run(built, placed, check_memory)
+    return _result(built, timeline, cost, tokens, overlap)
+
+
+def bracket(
+    placed: PlacedGraph,
+    cost: CostModel,
+    *,
+    tokens: int,
+    check_memory: bool = True,
+    overrides: Sequence[Override] = (),
+) -> Bracket:
+    """Floor, schedule and ceiling of a plan: none and perfect overlap from one run, two micro-batches from another.
+
+    Raises as `simulate` does, but for a batch that cannot be halved, or whose halves do not fit: the schedule is None.
+    """
+    if check_memory and not overrides:
+        refuse_hopeless(placed.plan, placed.blocks, cost)
+    built = build(placed, cost, overrides=overrides)
+    timeline = _run(built, placed, check_memory)
+    floor = _result(built, timeline, cost, tokens, "none")
+    ceiling = _result(built, timeline, cost, tokens, "perfect")
+    schedule, refusal = None, ""
+    try:
+        schedule = simulate(
+            placed, cost, tokens=tokens, overlap="two-batch", check_memory=check_memory, overrides=overrides
+        )
+    except (PlacementError, CapacityError) as error:
+        refusal = error.what
+    return Bracket(floor=floor, schedule=schedule, ceiling=ceiling, refusal=refusal)
+
+
+def _run(built: Built, placed: PlacedGraph, check_memory: bool) -> Timeline:
     timeline = run(built.program)
     if check_memory:
         for overflow in overflows(built.program, timeline):
             raise overflow.error(where=placed.plan.origin)
-    return _result(built, timeline, cost, tokens, overlap)
+    return timeline
 
 
 def _result(built: Built, timeline: Timeline, cost: CostModel, tokens: int, overlap: Overlap) -> SimResult:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rooflang.assumptions import Assumptions
-from rooflang.ir.cut import OWNER, Cut, CutKind
+from rooflang.ir.cut import OWNER, Cut, CutKind, Spec
 from rooflang.ir.layout import Mode
 from rooflang.place.lower import PlacedGraph
 
@@ -28,14 +28,14 @@ def exchange_axes(mode: Mode, assumptions: Assumptions) -> Axes:
     )
 
 
-def owner_axes(mode: Mode) -> Axes:
-    """The axes of which only the first coordinate runs the kernel."""
-    return tuple(i for i, choice in enumerate(mode.choices) if choice == OWNER)
+def owner_axes(written: Spec) -> Axes:
+    """The axes of which only the first coordinate has a value, and so takes part in making it."""
+    return tuple(axis for axis, state in enumerate(written) if state == OWNER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """The sets of axes along which ranks communicate, the axes on which some kernel has one owner, and whether stages
+    """The sets of axes along which ranks communicate, the axes on which some value has one owner, and whether stages
     hand values on."""
 
     teams: tuple[Axes, ...]
@@ -46,11 +46,12 @@ class Traffic:
     def of(cls, placed: PlacedGraph, assumptions: Assumptions) -> Traffic:
         """What the plan of a placed graph asks for."""
         teams: set[Axes] = set()
-        owners: set[int] = set()
+        owners = {axis for spec in placed.plan.boundary.values() for axis in owner_axes(spec)}
         for block in placed.plan.blocks.values():
             for mode in block.modes.values():
                 teams |= {routed_axes(mode), exchange_axes(mode, assumptions)}
-                owners |= set(owner_axes(mode))
+                owners |= set(owner_axes(mode.out))
             for path in (*block.paths.values(), *block.exits.values()):
                 teams |= {step.axes for step in path if not step.free}
+                owners |= {axis for step in path for axis in owner_axes(step.after)}
         return cls(teams=tuple(sorted(teams - {()})), owners=tuple(sorted(owners)), sends=len(placed.plan.stages) > 1)

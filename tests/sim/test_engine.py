@@ -28,6 +28,7 @@ def same(one: Timeline, other: Timeline) -> bool:
     """Bit for bit."""
     arrays = ("start_s", "end_s", "first_round", "last_round")
     equal = all(np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays)
+    equal = equal and np.array_equal(np.sort(one.component_end_s), np.sort(other.component_end_s))
     return equal and (one.rounds, one.events) == (other.rounds, other.events)
 
 
@@ -208,6 +209,7 @@ def test_numbering_does_not_matter() -> None:
             end_s=before.end_s[op_order],
             first_round=before.first_round[op_order],
             last_round=before.last_round[op_order],
+            component_end_s=before.component_end_s,
             rounds=before.rounds,
             events=before.events,
         )
@@ -220,4 +222,18 @@ def test_scaling_all_times_by_a_power_of_two_scales_the_result_exactly(seed: int
     scale = 2.0**exponent
     scaled = replace(program, component_s=program.component_s * scale, op_alpha_s=program.op_alpha_s * scale)
     before, after = run(program), run(scaled)
-    assert same(after, replace(before, start_s=before.start_s * scale, end_s=before.end_s * scale))
+    times = {name: getattr(before, name) * scale for name in ("start_s", "end_s", "component_end_s")}
+    assert same(after, replace(before, **times))
+
+
+def test_an_operator_ends_with_the_last_of_its_components_and_its_latency() -> None:
+    for seed in range(100):
+        program = random_program(Random(seed), irregular_s)
+        timeline = run(program)
+        for op in range(program.op_count):
+            rows = slice(int(program.component_start[op]), int(program.component_start[op + 1]))
+            ends, net = timeline.component_end_s[rows], program.component_is_net[rows]
+            start_s, alpha_s = timeline.start_s[op], program.op_alpha_s[op]
+            assert (ends >= start_s + program.component_s[rows] * (1 - 1e-9) - 1e-12).all()
+            expected = max(ends.max(initial=start_s), ends[net].max(initial=start_s) + alpha_s)
+            assert timeline.end_s[op] == pytest.approx(expected, rel=1e-11), f"seed {seed}"

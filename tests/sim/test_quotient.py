@@ -41,7 +41,7 @@ def check_equal(program: Program, seed: int) -> float:
     assert small is not None, f"seed {seed}"
     full, merged = run(program), run(small.program)
     expanded = small.expand(merged)
-    for name in ("start_s", "end_s", "first_round", "last_round"):
+    for name in ("start_s", "end_s", "first_round", "last_round", "component_end_s"):
         assert np.array_equal(getattr(full, name), getattr(expanded, name)), f"seed {seed}: {name}"
     assert (full.rounds, full.makespan_s) == (expanded.rounds, expanded.makespan_s), f"seed {seed}"
     peaks = small.expand_peaks(peak_bytes(small.program, merged))
