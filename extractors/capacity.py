@@ -1,0 +1,87 @@
+"""Rows of the integer programme that keep every stage within a rank's memory.
+
+They ask for no more than the simulation will find, so that no plan that fits is lost. Sizes enter as shares of the
+capacity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from rooflang.extractors.costed import CostedKind
+from rooflang.extractors.layouts import FloatArray
+from rooflang.extractors.memory import left_behind, operand_bytes, output_bytes, rests_bytes
+from rooflang.extractors.network import Network
+from rooflang.extractors.programme import Row
+from rooflang.extractors.task import Load, Task
+
+#: A kernel that works on less than this share of the memory gets no row of its own.
+_LARGE = 0.01
+
+
+def capacity_rows(net: Network, task: Task) -> list[Row]:
+    """For each stage: what rests there and what the step leaves behind; what rests there and what any one large kernel
+    works on."""
+    rows: list[Row] = []
+    seen: set[tuple[tuple[str, int], ...]] = set()
+    for load in task.loads:
+        key = tuple(sorted(load.counts.items()))
+        if key not in seen:
+            seen.add(key)
+            rows += _stage_rows(net, task, load)
+    return rows
+
+
+def _stage_rows(net: Network, task: Task, load: Load) -> Iterator[Row]:
+    resident = np.zeros(net.columns)
+    for start, kind in zip(net.mode_start, net.kinds):
+        count = load.counts[kind.kind.name]
+        rests = [count * rests_bytes(task, kind, mode) for mode in kind.modes] if count else 0.0
+        resident[start : start + len(kind.modes)] = rests
+    yield _row(task, resident + _left(net, task, load))
+    for start, kind in zip(net.mode_start, net.kinds):
+        for value in range(len(kind.values)) if load.counts[kind.kind.name] else ():
+            live = _live(net, task, start, kind, value)
+            if live.max(initial=0.0) > _LARGE * task.capacity_bytes:
+                yield _row(task, resident + live)
+
+
+def _left(net: Network, task: Task, load: Load) -> FloatArray:
+    """What the step leaves behind: in the layout of its port group, or, where what is received takes no room, as
+    made."""
+    out = np.zeros(net.columns)
+    for start, kind in zip(net.mode_start, net.kinds):
+        for index, _, group, count in left_behind(task, load, kind):
+            value = kind.values[index]
+            if task.costed.cost.assumptions.receive_buffers:
+                for spec in task.costed.borders[group]:
+                    size = float(value.bytes[value.layouts.number[spec], task.at])
+                    out[net.border[(group, spec)]] += count * size
+            else:
+                for number in kind.makers[index]:
+                    out[start + number] += count * output_bytes(kind, kind.modes[number], task.at, buffers=False)
+    return np.where(np.isfinite(out), out, 0.0)
+
+
+def _live(net: Network, task: Task, start: int, kind: CostedKind, value: int) -> FloatArray:
+    """What the kernel that makes a value works on."""
+    out, at = np.zeros(net.columns), task.at
+    buffers = task.costed.cost.assumptions.receive_buffers
+    for number in kind.makers[value]:
+        mode = kind.modes[number]
+        out[start + number] = output_bytes(kind, mode, at, buffers=buffers)
+        if buffers:
+            out[start + number] += operand_bytes(kind, mode, at)
+    if not buffers and kind.makers[value]:
+        reads = [{read.value for read in kind.modes[number].reads} for number in kind.makers[value]]
+        for source in set.intersection(*reads):
+            for number in kind.makers[source]:
+                out[start + number] += output_bytes(kind, kind.modes[number], at, buffers=False)
+    return out
+
+
+def _row(task: Task, sizes: FloatArray) -> Row:
+    columns = np.flatnonzero(sizes)
+    return Row(columns=columns, values=sizes[columns] / task.capacity_bytes, high=1.0)

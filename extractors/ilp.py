@@ -1,0 +1,158 @@
+"""`ilp`: the best plan there is, with a proof of how good it is.
+
+First the dual: it bounds the objective from below and finds plans near it, in a fraction of a second. What gap it
+leaves, and plans that have to be squeezed into memory, are left to an integer programme over the flow network, which
+HiGHS solves starting from the plan found so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+from rooflang.errors import LimitReached, PlacementError, RooflangError
+from rooflang.extractors.capacity import capacity_rows
+from rooflang.extractors.layouts import FloatArray
+from rooflang.extractors.memory import fullest, overflow
+from rooflang.extractors.network import Network, network
+from rooflang.extractors.numbers import numbers
+from rooflang.extractors.plans import Decisions, needed_modes
+from rooflang.extractors.programme import Assembled, assemble
+from rooflang.extractors.result import extraction
+from rooflang.extractors.solver import Solver
+from rooflang.extractors.sweep import Sweep
+from rooflang.extractors.task import Extraction, Task
+
+#: Entries that a table of the dual may have; and where that leaves a gap (8 bytes each).
+LIMIT, LARGE_LIMIT = 1_000_000, 16_000_000
+
+#: The modes of how many of the best plans are first combined anew, and the part of the time that this may take.
+_PARENTS, _PART = 4, 0.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Solved:
+    """What the integer programme said, and how large it was."""
+
+    status: str
+    decisions: Decisions | None = None
+    bound_s: float = 0.0
+    rows: int = 0
+    columns: int = 0
+    binaries: int = 0
+
+
+def extract(task: Task, *, time_limit_s: float = 60.0, gap: float = 1e-3, cutoff_s: float = float("inf")) -> Extraction:
+    """The best plan of a task, to a relative gap, or what was found when the time was up.
+
+    With `cutoff_s` it stops, with status `cut off`, once no plan can be faster than that. Raises `CapacityError` where
+    nothing fits (by how much, and which tensors), `PlacementError` where the task's extents do not divide over the mesh
+    or what it fixes excludes every plan, `LimitReached` where the time was up before there was a plan.
+    """
+    begin = perf_counter()
+    sweep = Sweep.of(task, limit=LIMIT, gap=gap, cutoff_s=cutoff_s)
+    missing = None
+    try:
+        sweep.run()
+        sweep.refine(LARGE_LIMIT)
+        if sweep.best is None:
+            missing = sweep.squeeze()
+    except LimitReached:
+        pass  # too many layouts for tables: the integer programme has to do it alone
+    if missing is not None:
+        raise missing
+    if sweep.best is not None and sweep.done:
+        status = "cut off" if sweep.bound_s >= cutoff_s else "optimal"
+        return extraction(task, sweep.best, bound_s=sweep.bound_s, status=status, begin=begin)
+    solved = _solve(task, sweep, time_limit_s=time_limit_s - (perf_counter() - begin), gap=gap)
+    if sweep.best is None:
+        raise _nothing(task, solved)
+    return extraction(
+        task,
+        sweep.best,
+        bound_s=max(sweep.bound_s, solved.bound_s),
+        status=solved.status,
+        rows=solved.rows,
+        columns=solved.columns,
+        binaries=solved.binaries,
+        begin=begin,
+    )
+
+
+def _solve(task: Task, sweep: Sweep, *, time_limit_s: float, gap: float) -> _Solved:
+    """The integer programme, its plan offered to the sweep. Memory gets rows, which are dense, once it was found
+    short."""
+    end, net = perf_counter() + time_limit_s, network(task.costed)
+    if sweep.best is not None and not sweep.tight:
+        parents = [plan.choices for plan in sweep.plans(_PARENTS)]
+        only = {name: {mode for plan in parents for mode in plan[name].values()} for name in task.costed.kinds}
+        _run(net, task, sweep, only=only, end=perf_counter() + _PART * time_limit_s, gap=gap)
+    while True:
+        tight = sweep.tight
+        solved = _run(net, task, sweep, only=None, end=end, gap=gap)
+        if tight or not sweep.tight:
+            return solved
+
+
+def _run(
+    net: Network, task: Task, sweep: Sweep, *, only: Mapping[str, Collection[int]] | None, end: float, gap: float
+) -> _Solved:
+    """One run of the solver, unless the plan is good enough already; what it finds is offered to the sweep."""
+    if sweep.done:
+        return _Solved(status="optimal")
+    tight = sweep.tight
+    found = numbers(net, task, frugal=tight, only=only)
+    about_s = sweep.value_s if np.isfinite(sweep.value_s) else float(found.local_s.sum(axis=1).max())
+    model = assemble(net, found, task.objective, about_s=about_s, rows=capacity_rows(net, task) if tight else ())
+    start = {} if sweep.best is None else _start(net, model, sweep.best)
+    outcome = Solver().solve(model.programme, time_limit_s=max(0.0, end - perf_counter()), gap=gap, start=start)
+    decisions = None if outcome.x is None else _decisions(net, model, outcome.x)
+    if decisions is not None:
+        sweep.offer(decisions)
+    return _Solved(
+        status=outcome.status,
+        decisions=decisions,
+        bound_s=model.bound_s(outcome.bound),
+        rows=len(model.programme.low),
+        columns=len(model.programme.cost),
+        binaries=int(model.programme.integral.sum()),
+    )
+
+
+def _start(net: Network, model: Assembled, decisions: Decisions) -> dict[int, float]:
+    """Decisions as values of the programme's columns; the solver completes them by the flows."""
+    chosen = np.zeros(net.columns)
+    for start, kind in zip(net.mode_start, net.kinds):
+        used = needed_modes(kind, decisions.choices[kind.kind.name])
+        chosen[[start + number for number in used.values()]] = 1.0
+    for group, spec in decisions.boundary.items():
+        chosen[net.border[(group, spec)]] = 1.0
+    columns = np.flatnonzero(model.place[: net.integral] >= 0)
+    return dict(zip(model.place[columns].tolist(), chosen[columns].tolist()))
+
+
+def _decisions(net: Network, model: Assembled, x: FloatArray) -> Decisions:
+    chosen = np.zeros(net.columns, bool)
+    chosen[model.place >= 0] = x[:-1] > 0.5
+    choices = {}
+    for start, kind in zip(net.mode_start, net.kinds):
+        picked = np.flatnonzero(chosen[start : start + len(kind.modes)]).tolist()
+        choices[kind.kind.name] = {kind.modes[number].value: number for number in picked}
+    boundary = {group: spec for (group, spec), column in net.border.items() if chosen[column]}
+    return Decisions(choices=choices, boundary=boundary)
+
+
+def _nothing(task: Task, solved: _Solved) -> RooflangError:
+    """Why there is no plan."""
+    if solved.decisions is not None:
+        return overflow(task, fullest(task, solved.decisions))
+    if solved.status == "infeasible":
+        return PlacementError(
+            "no plan keeps to what is fixed",
+            where=f"mesh of {' × '.join(str(axis.size) for axis in task.mesh.axes) or '1'} GPUs a stage",
+            hint="allow more modes, or other layouts between blocks",
+        )
+    return LimitReached("the time was up before a plan was found", where="extraction", hint="allow more time")

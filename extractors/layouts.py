@@ -1,0 +1,88 @@
+"""The layouts of one tensor and what it takes to get from one to another, for all batch sizes at once.
+
+Single transfers are closed over paths: `seconds[i, j]` is the shortest network time from layout i to layout j. A local
+slice takes none, so that 0 means "i holds all of j".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from rooflang.ir.cut import Spec
+from rooflang.ir.layout import Transfer
+
+FloatArray = np.ndarray[Any, np.dtype[np.float64]]
+BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
+IntArray = np.ndarray[Any, np.dtype[np.int64]]
+
+#: A path has to be shorter than another by more than rounding before it replaces it: ties keep the fewest steps.
+_SHORTER = 1.0 - 1e-12
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Closure:
+    """Shortest paths between `n` layouts at `b` batch sizes.
+
+    `seconds` has the shape (n, n, b) and is infinite where no path leads; `first` (n, n, b) is the next layout on the
+    way, -1 where there is none.
+    """
+
+    seconds: FloatArray
+    first: IntArray
+
+    @classmethod
+    def of(cls, count: int, batches: int, steps: Iterable[tuple[int, int, FloatArray]]) -> Closure:
+        """Close single steps (from, to, seconds by batch size) by Floyd and Warshall's algorithm."""
+        seconds = np.full((count, count, batches), np.inf)
+        first = np.full((count, count, batches), -1, np.int64)
+        for before, after, cost in steps:
+            shorter = cost < seconds[before, after]
+            seconds[before, after] = np.where(shorter, cost, seconds[before, after])
+            first[before, after] = np.where(shorter, after, first[before, after])
+        seconds[np.arange(count), np.arange(count)] = 0.0
+        for middle in range(count):
+            through = seconds[:, middle, None] + seconds[None, middle]
+            shorter = through < seconds * _SHORTER
+            np.copyto(seconds, through, where=shorter)
+            np.copyto(first, np.broadcast_to(first[:, middle, None], first.shape), where=shorter)
+        return cls(seconds=seconds, first=first)
+
+    @cached_property
+    def holds(self) -> BoolArray:
+        """Mask (n, n): does layout i hold all of layout j (a local slice of it, or itself)?"""
+        return np.asarray((self.seconds == 0.0).any(axis=2))
+
+    def stops(self, before: int, after: int, at: int) -> list[int]:
+        """The layouts on the shortest path at batch size number `at`, both ends included."""
+        out = [before]
+        while out[-1] != after:
+            out.append(int(self.first[out[-1], after, at]))
+        return out
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Layouts:
+    """The layouts that a tensor can take: `specs` by number, single `steps` by (from, to), their closure."""
+
+    specs: tuple[Spec, ...]
+    steps: Mapping[tuple[int, int], Transfer]
+    closure: Closure
+
+    @cached_property
+    def number(self) -> dict[Spec, int]:
+        """Number of each spec."""
+        return {spec: index for index, spec in enumerate(self.specs)}
+
+    def path(self, stops: Sequence[int], at: int) -> tuple[Transfer, ...]:
+        """Transfers that visit the layouts `stops` in turn, by shortest paths at batch size number `at`."""
+        out: list[Transfer] = []
+        for before, after in pairwise(stops):
+            visited = self.closure.stops(before, after, at)
+            out += [self.steps[pair] for pair in pairwise(visited)]
+        return tuple(out)

@@ -1,0 +1,189 @@
+"""How much memory decisions need: leaves at rest on every rank of a stage, what the step leaves behind, and what the
+largest kernel works on. The simulation finds at least that: it also counts what waits for later kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from rooflang.errors import CapacityError
+from rooflang.extractors.costed import CostedGraph, CostedKind, CostedMode
+from rooflang.extractors.layouts import FloatArray
+from rooflang.extractors.plans import Choice, Decisions, needed_modes
+from rooflang.extractors.task import PER_WAVE, Load, Task
+from rooflang.ir.cut import show_spec
+from rooflang.units import show_bytes
+
+#: How many tensors an error names.
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """What fills one rank of a stage: entries (name, bytes)."""
+
+    stage: int
+    entries: tuple[tuple[str, float], ...]
+
+    @property
+    def bytes(self) -> float:
+        return sum(size for _, size in self.entries)
+
+
+@lru_cache(maxsize=16)
+def common_leaves(costed: CostedGraph) -> frozenset[tuple[str, str]]:
+    """(kind, leaf) of leaves that several kernels read as one tensor, such as an embedding that the head reads
+    again."""
+    users: dict[str, set[tuple[str, str, str]]] = {}
+    blocks = costed.blocks
+    for label in blocks.sequence:
+        kind = blocks.kind_of[label]
+        for leaf in costed.kinds[kind].leaf:
+            users.setdefault(blocks.rename[label][leaf], set()).add((label, kind, leaf))
+    found = {(kind, leaf) for each in users.values() if len(each) > 1 for _, kind, leaf in each}
+    return frozenset(found | {(name, leaf) for name, kind in costed.kinds.items() for leaf in kind.common_leaves})
+
+
+def rests_bytes(task: Task, kind: CostedKind, mode: CostedMode) -> float:
+    """What the leaves of a kernel occupy on a rank of a stage, for one block; caches for every wave in flight. Leaves
+    that others read too are left out."""
+    common = common_leaves(task.costed)
+    return sum(
+        float(kind.leaf_bytes[(read.leaf, read.spec)][task.at]) * waves(task, kind, read.leaf)
+        for read in mode.leaves
+        if (kind.kind.name, read.leaf) not in common
+    )
+
+
+def waves(task: Task, kind: CostedKind, leaf: str) -> int:
+    """How many copies of a leaf a stage holds: a cache for every wave in flight, as many as there are stages."""
+    return len(task.stages) if kind.leaf[leaf].role in PER_WAVE else 1
+
+
+def output_bytes(kind: CostedKind, mode: CostedMode, at: int, *, buffers: bool) -> float:
+    """What a kernel's output occupies. Without receive buffers a one-pass copy is as free as what a collective
+    delivers (see `Assumptions.receive_buffers`)."""
+    free = not buffers and bool(mode.mode.op.attr("one_pass"))
+    return 0.0 if free else float(kind.values[mode.value].bytes[mode.out, at])
+
+
+def operand_bytes(kind: CostedKind, mode: CostedMode, at: int) -> float:
+    """What a kernel's operands occupy beside leaves; those that may be slices of one value count once."""
+    held: dict[int, float] = {}
+    for read in mode.reads:
+        size = float(kind.values[read.value].bytes[read.layout, at])
+        held[read.value] = max(size, held.get(read.value, 0.0))
+    return sum(held.values())
+
+
+def left_behind(task: Task, load: Load, kind: CostedKind) -> Iterable[tuple[int, str, int, int]]:
+    """Outputs of the graph: (value, port, port group, how many of them the stage makes)."""
+    blocks = task.costed.blocks
+    labels = [label for label in load.labels if blocks.kind_of[label] == kind.kind.name]
+    for index, value in enumerate(kind.values):
+        for port, group in value.exits:
+            count = sum(blocks.rename[label][port] in blocks.graph.outputs for label in labels)
+            if count:
+                yield index, port, group, count
+
+
+def stage_use(task: Task, stage: int, decisions: Decisions) -> Use:
+    """What a stage holds under decisions."""
+    load = task.loads[stage]
+    entries: dict[str, float] = {}
+    most = ("", 0.0)
+    for name, count in load.counts.items():
+        kind = task.costed.kinds[name]
+        if count:
+            used = needed_modes(kind, decisions.choices[name])
+            entries.update(_resident(task, load, kind, used))
+            entries.update(_left(task, load, kind, used, decisions))
+            most = max(most, _largest(task, kind, used), key=lambda entry: entry[1])
+    return Use(stage=stage, entries=(*entries.items(), most))
+
+
+def _resident(task: Task, load: Load, kind: CostedKind, used: Choice) -> Iterable[tuple[str, float]]:
+    blocks, name = task.costed.blocks, kind.kind.name
+    labels = [label for label in load.labels if blocks.kind_of[label] == name]
+    held = {(read.leaf, read.spec) for mode in used.values() for read in kind.modes[mode].leaves}
+    for leaf, spec in sorted(held):
+        size = float(kind.leaf_bytes[(leaf, spec)][task.at]) * waves(task, kind, leaf)
+        actual = dict.fromkeys(blocks.rename[label][leaf] for label in labels)
+        if (name, leaf) in common_leaves(task.costed):
+            yield from ((f"{each} as {show_spec(spec)}", size) for each in actual)
+        else:
+            yield f"{leaf} as {show_spec(spec)} × {len(actual)}", size * len(actual)
+
+
+def _left(task: Task, load: Load, kind: CostedKind, used: Choice, decisions: Decisions) -> Iterable[tuple[str, float]]:
+    buffers = task.costed.cost.assumptions.receive_buffers
+    for index, port, group, count in left_behind(task, load, kind):
+        value = kind.values[index]
+        layout = value.layouts.number[decisions.boundary[group]]
+        if not buffers and index in used:
+            layout = kind.modes[used[index]].out
+        yield f"{port} × {count}", float(value.bytes[layout, task.at]) * count
+
+
+def _largest(task: Task, kind: CostedKind, used: Choice) -> tuple[str, float]:
+    buffers = task.costed.cost.assumptions.receive_buffers
+    best = ("", 0.0)
+    for number in used.values():
+        mode = kind.modes[number]
+        size = output_bytes(kind, mode, task.at, buffers=buffers)
+        if buffers:
+            size += operand_bytes(kind, mode, task.at)
+        else:
+            # What a transfer delivers is free, and keeps its source.
+            sources = {used[read.value] for read in mode.reads if read.value in used}
+            size += sum(output_bytes(kind, kind.modes[source], task.at, buffers=False) for source in sources)
+        best = max(best, (f"operands and output of {mode.mode.op.name}", size), key=lambda entry: entry[1])
+    return best
+
+
+def fullest(task: Task, decisions: Decisions) -> Use:
+    """The stage that holds most."""
+    return max((stage_use(task, stage, decisions) for stage in range(len(task.stages))), key=lambda use: use.bytes)
+
+
+def overflow(task: Task, use: Use) -> CapacityError:
+    """The error that says by how much, and because of which tensors, a stage does not fit."""
+    largest = sorted(use.entries, key=lambda entry: (-entry[1], entry[0]))[:_NAMED]
+    over = use.bytes - task.capacity_bytes
+    return CapacityError(
+        f"batch {task.costed.batches[task.at]}: the leanest plan fills stage {use.stage} with {show_bytes(use.bytes)} "
+        f"on each GPU, {show_bytes(over)} more than fits; the largest are "
+        + ", ".join(f"{name} ({show_bytes(size)})" for name, size in largest if size),
+        where=f"mesh of {' × '.join(str(axis.size) for axis in task.mesh.axes) or '1'} GPUs a stage",
+        expected=f"at most {show_bytes(task.capacity_bytes)}",
+        hint="use more GPUs, more pipeline stages or a smaller batch",
+    )
+
+
+def least_bytes(task: Task) -> FloatArray:
+    """A lower bound (b,) on what the fullest stage holds at rest, at every batch size: each leaf as small as it gets.
+
+    Infinite where some kernel cannot run at all.
+    """
+    out = np.zeros((len(task.stages), len(task.costed.batches)))
+    for name, kind in task.costed.kinds.items():
+        least = _least_of_block(task, kind)
+        for stage, load in enumerate(task.loads):
+            out[stage] += load.counts[name] * least if load.counts[name] else 0.0
+    return np.asarray(out.max(axis=0))
+
+
+def _least_of_block(task: Task, kind: CostedKind) -> FloatArray:
+    common = common_leaves(task.costed)
+    sizes: dict[str, FloatArray] = {}
+    for mode, local in zip(kind.modes, kind.local_s):
+        for read in mode.leaves:
+            if (kind.kind.name, read.leaf) not in common:
+                size = kind.leaf_bytes[(read.leaf, read.spec)] * waves(task, kind, read.leaf)
+                size = np.where(np.isfinite(local), size, np.inf)
+                sizes[read.leaf] = np.minimum(sizes.get(read.leaf, np.inf), size)
+    return sum((sizes[leaf] for leaf in sorted(sizes)), np.zeros(len(task.costed.batches)))

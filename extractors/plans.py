@@ -1,0 +1,114 @@
+"""From decisions (a mode per value, a layout per port group) to block plans and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from rooflang.errors import PlacementError
+from rooflang.extractors.costed import CostedKind
+from rooflang.extractors.task import Load, Task
+from rooflang.extractors.trees import serve
+from rooflang.ir.cut import Spec, show_spec
+from rooflang.ir.layout import Transfer
+from rooflang.place.plan import BlockPlan
+
+#: The mode (by number) that makes each value (by number) of a kind.
+Choice = Mapping[int, int]
+
+#: C and N of one block or of one stage, in seconds.
+Seconds = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decisions:
+    """One choice per kind of block, by the kind's name, and the layout of every port group."""
+
+    choices: Mapping[str, Choice]
+    boundary: Mapping[int, Spec]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Delivery:
+    """A value made in layout `made`: the layouts that kernels want, by (mode, operand), and those it leaves in, by
+    port."""
+
+    value: int
+    made: int
+    wanted: Mapping[tuple[int, int], int]
+    leaving: Mapping[str, int]
+
+    @property
+    def targets(self) -> list[int]:
+        return [*self.wanted.values(), *self.leaving.values()]
+
+
+def needed_modes(kind: CostedKind, choice: Choice) -> dict[int, int]:
+    """The part of a choice that the exits depend on, in the order of the values."""
+    stack = [index for index, value in enumerate(kind.values) if value.exits]
+    found: dict[int, int] = {}
+    while stack:
+        value = stack.pop()
+        if value not in found and kind.values[value].port < 0:
+            found[value] = choice[value]
+            stack += [read.value for read in kind.modes[choice[value]].reads]
+    return dict(sorted(found.items()))
+
+
+def block_s(kind: CostedKind, choice: Choice, boundary: Mapping[int, Spec], at: int) -> Seconds:
+    """C and N of one block; N is infinite where a reader cannot be reached."""
+    used = needed_modes(kind, choice)
+    modes = list(used.values())
+    exposed = float(kind.exposed_s[modes, at].sum())
+    for one in _deliveries(kind, used, boundary):
+        closure = kind.values[one.value].layouts.closure
+        exposed += serve(closure.seconds[:, :, at], one.made, one.targets)[0]
+    return float(kind.local_s[modes, at].sum()), exposed
+
+
+def block_plan(kind: CostedKind, choice: Choice, boundary: Mapping[int, Spec], at: int) -> BlockPlan:
+    """The plan of a choice: every value goes to its readers by a cheapest tree of transfers.
+
+    Raises `PlacementError` where a reader cannot be reached.
+    """
+    used = needed_modes(kind, choice)
+    paths: dict[tuple[str, int], tuple[Transfer, ...]] = {}
+    exits: dict[str, tuple[Transfer, ...]] = {}
+    for one in _deliveries(kind, used, boundary):
+        layouts = kind.values[one.value].layouts
+        cost, trails = serve(layouts.closure.seconds[:, :, at], one.made, one.targets)
+        if not np.isfinite(cost):
+            name, spec = kind.values[one.value].tensor.name, show_spec(layouts.specs[one.made])
+            raise PlacementError(f"{name}, made as {spec}, cannot reach all of its readers", where=kind.kind.name)
+        for (mode, operand), layout in one.wanted.items():
+            if layout != one.made:
+                paths[(kind.modes[mode].mode.op.output.name, operand)] = layouts.path(trails[layout], at)
+        exits.update({p: layouts.path(trails[to], at) for p, to in one.leaving.items() if to != one.made})
+    modes = {kind.modes[mode].mode.op.output.name: kind.modes[mode].mode for mode in used.values()}
+    order = [op.output.name for op in kind.kind.ops if op.output.name in modes]
+    return BlockPlan(modes={name: modes[name] for name in order}, paths=paths, exits=exits, aliases=dict(kind.aliases))
+
+
+def _deliveries(kind: CostedKind, used: Choice, boundary: Mapping[int, Spec]) -> Iterator[_Delivery]:
+    wanted: dict[int, dict[tuple[int, int], int]] = {}
+    for mode in used.values():
+        for read in kind.modes[mode].reads:
+            wanted.setdefault(read.value, {})[(mode, read.operand)] = read.layout
+    for index, value in enumerate(kind.values):
+        if value.port >= 0 or index in used:
+            number = value.layouts.number
+            yield _Delivery(
+                value=index,
+                made=number[boundary[value.port]] if value.port >= 0 else kind.modes[used[index]].out,
+                wanted=wanted.get(index, {}),
+                leaving={port: number[boundary[group]] for port, group in value.exits},
+            )
+
+
+def stage_s(task: Task, load: Load, kinds: Mapping[str, Seconds], boundary: Mapping[int, Spec]) -> Seconds:
+    """C and N of a stage from those of a block of each kind."""
+    local = sum(count * kinds[name][0] for name, count in load.counts.items() if count)
+    exposed = sum(count * kinds[name][1] for name, count in load.counts.items() if count)
+    return local, exposed + sum(task.send_s(send, boundary[send.group]) for send in load.sends)

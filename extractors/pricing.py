@@ -1,0 +1,79 @@
+"""Costs by structure: layers of other names and equal shapes are costed once, for all batch sizes in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rooflang.cost.model import CostModel
+from rooflang.cost.record import Cost
+from rooflang.extractors.layouts import Closure, FloatArray
+from rooflang.ir.cut import Spec
+from rooflang.ir.layout import Mode, Transfer
+from rooflang.ir.op import Op
+from rooflang.ir.tensor import Num, Tensor
+
+BATCH = "batch"
+
+
+class Pricing:
+    """The costs of a `CostModel` as arrays of shape (b,), b the number of its batch sizes. It keeps what it
+    computed."""
+
+    def __init__(self, cost: CostModel) -> None:
+        self.cost = cost
+        self.batches = int(np.size(cost.sizes.get(BATCH, 1)))
+        self._modes: dict[object, Cost] = {}
+        self._transfers: dict[object, FloatArray] = {}
+        self._closures: dict[object, Closure] = {}
+        self._bytes: dict[object, FloatArray] = {}
+        self._shapes: dict[int, tuple[Op, object]] = {}
+
+    def mode(self, mode: Mode) -> Cost:
+        """The cost of a mode."""
+        key = (self._op_shape(mode.op), mode.choices)
+        if key not in self._modes:
+            self._modes[key] = self.cost.mode(mode)
+        return self._modes[key]
+
+    def transfer_s(self, tensor: Tensor, transfer: Transfer) -> FloatArray:
+        """Network seconds of a transfer; infinite where extents do not divide."""
+        key = (self._shape(tensor), transfer.before, transfer.after)
+        if key not in self._transfers:
+            cost = self.cost.transfer(tensor, transfer)
+            self._transfers[key] = self.spread(np.where(np.isinf(cost.local_s), np.inf, cost.exposed_s))
+        return self._transfers[key]
+
+    def closure(self, tensor: Tensor, specs: tuple[Spec, ...], steps: Mapping[tuple[int, int], Transfer]) -> Closure:
+        """The closure of single transfers between `specs`, by their numbers."""
+        key = (self._shape(tensor), specs, tuple(steps))
+        if key not in self._closures:
+            priced = ((i, j, self.transfer_s(tensor, step)) for (i, j), step in steps.items())
+            self._closures[key] = Closure.of(len(specs), self.batches, priced)
+        return self._closures[key]
+
+    def bytes(self, tensor: Tensor, spec: Spec) -> FloatArray:
+        """Bytes of a tensor on one rank."""
+        key = (self._shape(tensor), spec)
+        if key not in self._bytes:
+            self._bytes[key] = self.spread(self.cost.bytes(tensor, spec))
+        return self._bytes[key]
+
+    def spread(self, quantity: Num) -> FloatArray:
+        """A quantity as an array over batch sizes."""
+        return np.broadcast_to(np.asarray(quantity, np.float64), (self.batches,))
+
+    def _shape(self, tensor: Tensor) -> tuple[Any, ...]:
+        scale = self.cost.partial_scale.get(tensor.name, 1.0)
+        return (tensor.dims, tensor.dtype, tensor.role, tensor.fill, scale)
+
+    def _op_shape(self, op: Op) -> object:
+        """All of an operator that its cost depends on: its record without names."""
+        known = self._shapes.get(id(op))
+        if known is None:
+            attrs = tuple((name, self._op_shape(x) if isinstance(x, Op) else x) for name, x in op.attrs)
+            tensors = tuple(self._shape(t) for t in (*op.operands, op.output))
+            known = self._shapes[id(op)] = (op, (op.kind, attrs, op.peak, tensors))
+        return known[1]

@@ -1,0 +1,125 @@
+"""From a task's network and numbers to the arrays that the solver takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rooflang.extractors.layouts import FloatArray, IntArray
+from rooflang.extractors.network import Network
+from rooflang.extractors.numbers import Numbers
+from rooflang.extractors.solver import Programme
+from rooflang.extractors.task import Objective
+
+#: Inside a programme the objective is about this large: the solver's absolute tolerances (10⁻⁷) are then far below
+#: what counts.
+SCALE = 1e3
+
+#: Weight of C + N beside T in `max`: of plans with one T the one that also does best without overlap.
+TIE = 1e-4
+
+#: Relative margin by which the solver's tolerances could make a bound too large.
+TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Row:
+    """A further row over the network's columns: values·x[columns] ≤ high."""
+
+    columns: IntArray
+    values: FloatArray
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Assembled:
+    """A programme; column i of the network is column `place[i]` of it, -1 where it was left out. `unit_s` are seconds
+    per unit of its objective."""
+
+    programme: Programme
+    place: IntArray
+    unit_s: float
+    objective: Objective
+
+    def bound_s(self, bound: float) -> float:
+        """A lower bound on the objective in seconds, from one on the programme's.
+
+        In `max` the programme minimises T + ε·(C + N), and C + N ≤ 2·T: T ≥ bound / (1 + 2·ε).
+        """
+        weight = 1.0 + 2.0 * TIE if self.objective == "max" else 1.0
+        return max(0.0, bound) * self.unit_s / weight * (1.0 - TOLERANCE)
+
+
+def assemble(
+    net: Network, found: Numbers, objective: Objective, *, about_s: float, rows: Sequence[Row] = ()
+) -> Assembled:
+    """The programme of a task whose objective is about `about_s` seconds, with further rows."""
+    unit_s = about_s / SCALE
+    place = np.where(found.usable, np.cumsum(found.usable) - 1, -1)
+    count = int(found.usable.sum())
+    local, exposed = (table[:, found.usable] / unit_s for table in (found.local_s, found.exposed_s))
+    blocks = [_network_rows(net, found, place)]
+    both = local + exposed
+    if objective == "sum" and len(both) == 1:
+        cost = np.append(both[0], 0.0)
+    else:
+        limits = [local, exposed] if objective == "max" else [both]
+        blocks.append(_time_rows(np.concatenate(limits)))
+        cost = np.append((TIE / len(both) if objective == "max" else 0.0) * both.sum(axis=0), 1.0)
+    blocks.append(_further_rows(rows, place))
+    row, column, value, low, high = (np.concatenate(parts) for parts in zip(*_stacked(blocks)))
+    programme = Programme(
+        cost=cost,
+        upper=np.append(np.ones(count), np.inf),
+        integral=np.append(np.flatnonzero(found.usable) < net.integral, False),
+        low=low,
+        high=high,
+        start=np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(low)))]),
+        column=column,
+        value=value,
+    )
+    return Assembled(programme=programme, place=place, unit_s=unit_s, objective=objective)
+
+
+#: (row numbers from 0, columns, values, lower bounds, upper bounds), entries sorted by row.
+_Block = tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray]
+
+
+def _stacked(blocks: Sequence[_Block]) -> list[_Block]:
+    out: list[_Block] = []
+    at = 0
+    for row, column, value, low, high in blocks:
+        out.append((row + at, column, value, low, high))
+        at += len(high)
+    return out
+
+
+def _network_rows(net: Network, found: Numbers, place: IntArray) -> _Block:
+    """Rows of the network that have usable columns; the others say 0 ≤ 0."""
+    kept = found.usable[net.col]
+    row = net.row[kept]
+    full = np.bincount(row, minlength=len(net.low)) > 0
+    number = np.cumsum(full) - 1
+    return number[row], place[net.col[kept]], net.sign[kept], net.low[full], net.high[full]
+
+
+def _time_rows(limits: FloatArray) -> _Block:
+    """One row for each of `limits` (rows, columns): it is at most T, the last column."""
+    rows = len(limits)
+    entries = np.concatenate([limits, np.full((rows, 1), -1.0)], axis=1)
+    row, column = np.nonzero(entries)
+    return row, column, entries[row, column], np.full(rows, -np.inf), np.zeros(rows)
+
+
+def _further_rows(rows: Sequence[Row], place: IntArray) -> _Block:
+    kept = [place[row.columns] >= 0 for row in rows]
+    lengths = [int(mask.sum()) for mask in kept]
+    return (
+        np.repeat(np.arange(len(rows)), lengths),
+        np.concatenate([place[r.columns[m]] for r, m in zip(rows, kept)] or [np.zeros(0, np.int64)]),
+        np.concatenate([r.values[m] for r, m in zip(rows, kept)] or [np.zeros(0)]),
+        np.full(len(rows), -np.inf),
+        np.array([row.high for row in rows], np.float64),
+    )

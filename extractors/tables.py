@@ -1,0 +1,193 @@
+"""Minimise a sum of small tables: drop states that cannot matter, then eliminate one variable after the other.
+
+Exact while no table grows beyond a limit. Beyond it a variable's tables are minimised in groups, which gives a lower
+bound (mini-buckets: Dechter and Rish, 2003), and states by which the tables are searched greedily.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rooflang.extractors.layouts import BoolArray, FloatArray, IntArray
+
+Names = tuple[int, ...]
+Table = tuple[Names, FloatArray]
+
+#: Rounds in which states are dropped; more find little.
+_ROUNDS = 4
+
+#: In sums, this stands for an impossible state.
+_NEVER = 1e12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """How the best state of a variable follows from others: looked up in `best` (axes `names`), or, where the
+    variable's tables were split, searched in them."""
+
+    variable: int
+    names: Names
+    best: IntArray | None
+    tables: tuple[Table, ...] = ()
+
+
+class Tables:
+    """A sum of tables over variables with few states. Impossible states cost infinity."""
+
+    def __init__(self) -> None:
+        self.exact = True
+        self._states: list[IntArray] = []
+        self._tables: list[Table] = []
+        self._steps: list[_Step] = []
+
+    def variable(self, states: int) -> int:
+        """A new variable with that many states."""
+        self._states.append(np.arange(states))
+        return len(self._states) - 1
+
+    def add(self, names: Sequence[int], table: FloatArray) -> None:
+        """Add a table; its axes are the variables `names`."""
+        self._tables.append((tuple(sorted(names)), np.transpose(table, np.argsort(names))))
+
+    # -- states that cannot matter ------------------------------------------------------------------------------------
+
+    def reduce(self, keep: Sequence[int]) -> None:
+        """Drop states of all variables but `keep` that another state is at least as good as, whatever the others do
+        (Goldstein's criterion for dead ends). The minimum stays."""
+        near = self._near()
+        waiting = sorted(near.keys() - set(keep), key=lambda v: (-len(self._states[v]), v))
+        for _ in range(_ROUNDS):
+            changed = [variable for variable in waiting if self._reduce(variable)]
+            again = set().union(*(near[variable] for variable in changed)) - set(keep)
+            waiting = [variable for variable in waiting if variable in again]
+
+    def _near(self) -> dict[int, set[int]]:
+        """For each variable those that share a table with it, itself included."""
+        near: dict[int, set[int]] = {variable: {variable} for variable in range(len(self._states))}
+        for names, _ in self._tables:
+            for name in names:
+                near[name].update(names)
+        return near
+
+    def _reduce(self, variable: int) -> bool:
+        count = len(self._states[variable])
+        if count == 1:
+            return False
+        worse = np.zeros((count, count))  # [i, j]: how much worse j can be than i at most
+        for names, table in self._tables:
+            if variable in names:
+                flat = np.moveaxis(table, names.index(variable), 0).reshape(count, -1)
+                never = np.isinf(flat)
+                cost = np.where(never, _NEVER, flat)
+                # Where i is impossible, it cannot be the better one.
+                base = np.where(never, 2.0 * _NEVER, flat)
+                worse += (cost[None, :, :] - base[:, None, :]).max(axis=2)
+        beaten = worse <= 0.0
+        # Of states that are as good as each other the first one stays.
+        beaten &= ~np.triu(beaten & beaten.T)
+        alive = ~beaten.any(axis=1)
+        if alive.all():
+            return False
+        self._states[variable] = self._states[variable][alive]
+        for place, (names, table) in enumerate(self._tables):
+            if variable in names:
+                self._tables[place] = (names, np.compress(alive, table, axis=names.index(variable)))
+        return True
+
+    # -- elimination
+    # ----------------------------------------------------------------------------------------------------
+
+    def eliminate(self, keep: Sequence[int], limit: int) -> FloatArray:
+        """Minimise over all variables but `keep`; returns a table over those, in their order.
+
+        It is a lower bound, and `exact` turns False, where a table would have had more than `limit` entries.
+        """
+        near = self._near()
+        left = set(near) - set(keep)
+        sizes = {variable: self._size(near[variable]) for variable in left}
+        while left:
+            variable = min(left, key=lambda v: (sizes[v], v))
+            left.remove(variable)
+            self._eliminate(variable, limit)
+            around = near.pop(variable) - {variable}
+            for other in around:
+                near[other] = {other}.union(*(names for names, _ in self._tables if other in names))
+                sizes[other] = self._size(near[other])
+        joined = _join(self._tables, tuple(sorted(keep)), self._shape(sorted(keep)))
+        return np.transpose(joined, np.argsort(np.argsort(keep)))
+
+    def states(self, kept: Mapping[int, int]) -> dict[int, int] | None:
+        """The best state of every variable, given those of the ones that were kept; None where the greedy search of
+        split tables ends in what is impossible."""
+        place = dict(kept)
+        for step in reversed(self._steps):
+            if step.best is not None:
+                place[step.variable] = int(step.best[tuple(place[name] for name in step.names)])
+                continue
+            total = np.zeros(len(self._states[step.variable]))
+            for names, table in step.tables:
+                total = total + table[tuple(slice(None) if n == step.variable else place[n] for n in names)]
+            place[step.variable] = int(total.argmin())
+            if np.isinf(total.min()):
+                return None
+        return {variable: int(self._states[variable][state]) for variable, state in place.items()}
+
+    def _shape(self, names: Iterable[int]) -> tuple[int, ...]:
+        return tuple(len(self._states[name]) for name in names)
+
+    def _size(self, names: Iterable[int]) -> int:
+        return math.prod(self._shape(names))
+
+    def _eliminate(self, variable: int, limit: int) -> None:
+        mine = [table for table in self._tables if variable in table[0]]
+        self._tables = [table for table in self._tables if variable not in table[0]]
+        groups = self._groups(mine, variable, limit)
+        for tables in groups:
+            names = _scope(tables, variable)
+            joined = _join(tables, names, self._shape(names))
+            axis, rest = names.index(variable), tuple(name for name in names if name != variable)
+            best = joined.argmin(axis=axis)
+            self._tables.append((rest, np.take_along_axis(joined, np.expand_dims(best, axis), axis).squeeze(axis)))
+        if len(groups) == 1:
+            self._steps.append(_Step(variable=variable, names=rest, best=best.astype(np.int16)))
+        else:
+            self.exact = False
+            self._steps.append(_Step(variable=variable, names=(), best=None, tables=tuple(mine)))
+
+    def _groups(self, tables: list[Table], variable: int, limit: int) -> list[list[Table]]:
+        if self._size(_scope(tables, variable)) <= limit:
+            return [tables]
+        groups: list[list[Table]] = []
+        for table in sorted(tables, key=lambda t: -t[1].size):
+            for group in groups:
+                if self._size(_scope([*group, table], variable)) <= limit:
+                    group.append(table)
+                    break
+            else:
+                groups.append([table])
+        return groups
+
+
+def _scope(tables: Iterable[Table], variable: int) -> Names:
+    """The variables of some tables, and one more."""
+    return tuple(sorted({variable}.union(*(names for names, _ in tables))))
+
+
+def _join(tables: Sequence[Table], names: Names, shape: tuple[int, ...]) -> FloatArray:
+    """The sum of tables over the variables `names`, smallest tables first."""
+    total: FloatArray = np.zeros([1] * len(names))
+    for own, table in sorted(tables, key=lambda t: t[1].size):
+        total = total + table.reshape([size if name in own else 1 for name, size in zip(names, shape)])
+    return np.broadcast_to(total, shape)
+
+
+def serving(serves: BoolArray, layouts: Sequence[int]) -> FloatArray:
+    """The table (menus, states): 0 where a menu serves the layout that a state wants (-1: nothing), infinity
+    elsewhere."""
+    wanted = np.array(layouts, np.int64)
+    good = serves[:, np.maximum(wanted, 0)] | (wanted < 0)[None, :]
+    return np.where(good, 0.0, np.inf)
