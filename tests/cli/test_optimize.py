@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -40,7 +42,7 @@ def optimize(run: Run, *arguments: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("search", ["grid"])
+@pytest.mark.parametrize("search", ["grid", "egraph"])
 def test_json_has_the_schema(run: Run, graph: str, search: str) -> None:
     found = optimize(run, graph, "--hardware", "b300", "--gpus", "2", "--batch", "2,64", "--search", search)
     assert set(found) >= {"schema", "inputs", "frontier", "evaluated", "stopped_by", "seconds"}
@@ -87,6 +89,14 @@ def test_the_command_it_prints_gives_the_same_result(run: Run) -> None:
 
 def strip_time(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if not line.startswith("stopped by"))
+
+
+def test_nothing_but_json_reaches_standard_output(folder: Path, graph: str) -> None:
+    """In a process of its own, since a library in C may write there behind Python's back."""
+    command = [sys.executable, "-m", "rooflang", "optimize", graph, "--hardware", "b300", "--gpus", "4"]
+    outcome = subprocess.run([*command, "--batch", "4,64", "--json", "-"], capture_output=True, text=True, cwd=folder)
+    assert outcome.stderr == ""
+    assert json.loads(outcome.stdout)["frontier"]
 
 
 def test_quiet_prints_the_frontier_only(run: Run, graph: str) -> None:
