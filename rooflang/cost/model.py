@@ -84,22 +84,28 @@ class CostModel:
     # -- costs ----------------------------------------------------------------------------------------------------
 
     def mode(self, mode: Mode) -> Cost:
-        """Cost of an operator in a mode; infinite where its extents do not divide."""
-        op, kind = mode.op, op_kind(mode.op.kind)
+        """Cost of an operator in a mode; infinite where its extents do not divide, or shards lose their alignment."""
         parts = self._loop_parts(mode)
         good = self.divides(parts)
         for spec in (*mode.operands, mode.out):
             good = np.logical_and(good, self.divides(self.parts(spec)))
+        for choice in mode.choices:
+            if isinstance(choice, Cut) and choice.multiple_of > 1:
+                good = np.logical_and(good, self.divides({choice.dim: parts[choice.dim] * choice.multiple_of}))
         if not np.any(good):
             return IMPOSSIBLE
         local = self.local(parts)
         compute: Num = 0.0
-        for peak, flops in kind.flops(op, local, self.sizes).items():
+        for peak, flops in self.flops(mode).items():
             compute = compute + flops / self.cluster.device.peak(peak)
         levels, alpha, remote = self._internal_network(mode, local)
         bad = np.where(good, 0.0, np.inf)
         memory = self._memory_s(mode, local, remote)
         return Cost(compute_s=compute + bad, memory_s=memory + bad, levels_s=levels, alpha_s=alpha)
+
+    def flops(self, mode: Mode) -> Mapping[str, Num]:
+        """FLOPs of an operator in a mode on one rank, by the peak rate that they run at."""
+        return op_kind(mode.op.kind).flops(mode.op, self.local(self._loop_parts(mode)), self.sizes)
 
     def transfer(self, tensor: Tensor, transfer: Transfer) -> Cost:
         """Cost of a collective; a slice is free."""

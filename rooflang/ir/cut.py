@@ -41,8 +41,9 @@ class Cut:
     output. An operand that is replicated although it has a label that the cut shrinks is sliced where it is read.
     `loops` are the labels whose loop extent shrinks. `combine` names the monoid of a FOLD. `stat_bytes` is, for a STAT,
     the summary's bytes per row of the labels `stat_rows`. `partial_scale` is how much larger a partial output is than
-    the output it becomes (log-sum-exp statistics beside the values). `multiple_of` is the alignment that each shard
-    must keep.
+    the output it becomes (log-sum-exp statistics beside the values). `multiple_of` is the alignment that each shard of
+    `dim` must keep. `grouped` are two labels that are cut together, members and groups: a group has ⌈M/G⌉ consecutive
+    members, and its rank has them all.
     """
 
     kind: CutKind
@@ -55,6 +56,7 @@ class Cut:
     stat_bytes: float = 0.0
     partial_scale: float = 1.0
     multiple_of: int = 1
+    grouped: tuple[str, ...] = ()
 
     @property
     def exact(self) -> bool:

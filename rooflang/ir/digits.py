@@ -43,11 +43,13 @@ class Digits:
         sizes: Mapping[str, int],
         cuts: Mapping[str, Collection[int]],
         pooled: Iterable[tuple[str, str]] = (),
+        aligned: Mapping[str, int] | None = None,
     ) -> Digits:
         """Nested digits for the axes `cuts[label]` that cut each label.
 
-        `pooled` are pairs (positions, entries) of which ⌈S/C⌉ positions make an entry: their digits agree. Raises
-        `PlacementError` where shards of positions would not be whole entries.
+        `pooled` are pairs (positions, entries) of which ⌈S/C⌉ positions make an entry: their digits agree. Shards of
+        the labels in `aligned` have multiples of so many indices. Raises `PlacementError` where shards of positions
+        would not be whole entries, or an extent is no such multiple.
         """
         axes = tuple(axis_sizes)
         owner: dict[tuple[str, int], Array] = {}
@@ -55,7 +57,8 @@ class Digits:
             together = sorted({axis for label in group for axis in cuts.get(label, ())})
             base = min(group, key=lambda label: (sizes[label], label))
             parts = [axes[axis] for axis in together]
-            shards = np.repeat(np.arange(math.prod(parts)), shard_sizes(sizes[base], parts))
+            cut = shard_sizes(sizes[base], parts, multiple_of=(aligned or {}).get(base, 1), where=base)
+            shards = np.repeat(np.arange(math.prod(parts)), cut)
             found = {base: np.array(np.unravel_index(shards, parts)) if parts else np.zeros((0, sizes[base]), int)}
             _follow(found, sizes, [pair for pair in pooled if pair[0] in group])
             owner.update({(label, a): rows[i] for label, rows in found.items() for i, a in enumerate(together)})

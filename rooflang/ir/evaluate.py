@@ -16,6 +16,8 @@ from rooflang.ir.kinds.einsum import GATE
 from rooflang.ir.kinds.elementwise import MOVES
 from rooflang.ir.kinds.hyper import copies_label
 from rooflang.ir.kinds.moe import expert_label
+from rooflang.ir.kinds.quantised import BLOCK
+from rooflang.ir.kinds.segment import parted
 from rooflang.ir.op import Op
 from rooflang.ir.reference.base import Array, reference
 from rooflang.ir.tensor import Tensor
@@ -54,7 +56,8 @@ def leaf_array(graph: Graph, leaf: Tensor, leaves: Mapping[str, Array]) -> Array
 
 
 def random_leaves(graph: Graph, seed: int = 0, *, exact: bool = False) -> dict[str, Array]:
-    """Arrays for all leaves: uniform numbers in [−1, 1), or valid indices where an operator looks rows up by them.
+    """Arrays for all leaves: uniform numbers in [−1, 1), or valid indices where an operator looks rows up by them, all
+    different if there are enough.
 
     With `exact` the numbers are integers from −3 to 3, as exact numbers (`rooflang.ir.exact`).
     """
@@ -64,10 +67,15 @@ def random_leaves(graph: Graph, seed: int = 0, *, exact: bool = False) -> dict[s
         shape = [graph.sizes[d] for d in leaf.dims]
         bounds = [graph.sizes[label] for label in _indexed(graph, leaf.name)]
         if bounds:
-            leaves[leaf.name] = rng.integers(0, min(bounds), shape)
+            leaves[leaf.name] = _ids(rng, min(bounds), shape)
         else:
             leaves[leaf.name] = to_exact(1.0 * rng.integers(-3, 4, shape)) if exact else rng.uniform(-1.0, 1.0, shape)
     return leaves
+
+
+def _ids(rng: np.random.Generator, bound: int, shape: Sequence[int]) -> Array:
+    count = math.prod(shape)
+    return rng.permutation(bound)[:count].reshape(shape) if count <= bound else rng.integers(0, bound, shape)
 
 
 def _indexed(graph: Graph, tensor: str) -> Iterator[str]:
@@ -91,6 +99,10 @@ def shrunk(graph: Graph, axis_sizes: Sequence[int]) -> Graph:
     sizes = dict.fromkeys(graph.sizes, base)
     for op in graph.ops:
         sizes.update(_needs(op, unit, base, sizes))
+    for op in graph.ops:
+        if op.kind == "embed":  # a row for every token, so that no two of them have to be told apart by rounding
+            tokens = math.prod(sizes[d] for d in op.operands[0].dims)
+            sizes[op.operands[1].dims[0]] = unit * -(-tokens // unit)
     return graph.resized(**sizes)
 
 
@@ -107,6 +119,14 @@ def _needs(op: Op, unit: int, base: int, sizes: Mapping[str, int]) -> dict[str, 
         return {expert: max(sizes[expert], unit * -(-2 * op.attr("top_k", 1) // unit))}
     if op.kind == "hash_route":
         return dict.fromkeys(op.operands[2].dims[1:], 2)
+    if op.kind == "segment":
+        return {parted(op)[0]: max(sizes[parted(op)[0]], base * (1 + len(op.attr("after", ()))))}
+    if op.kind == "view":
+        return {parted(op)[0]: base * base}
+    if op.kind == "block_matmul":
+        return {op.operands[0].dims[-1]: unit * op.attr("block", BLOCK)}
+    if op.kind == "grouped_attention":
+        return {op.operands[0].dims[-2]: 2 * base}
     if op.kind in ("hyper_expand", "hyper_read", "hyper_write"):
         return {copies_label(op): 2}
     if op.kind == "short_conv":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import lcm
 
 import numpy as np
 
@@ -225,8 +226,13 @@ def _digits(
         for axis, entry in enumerate(spec):
             if entry not in STATES:
                 cuts[entry].add(axis)
+    rows = [choice for mode in modes.values() for choice in mode.choices if isinstance(choice, Cut)]
     pooled = dict.fromkeys((op.operands[0].dims[1], op.output.dims[1]) for op in graph.ops if op.kind == "pool")
-    return Digits.nested(axis_sizes, graph.sizes, cuts, pooled)
+    pooled |= dict.fromkeys((row.grouped[0], row.grouped[1]) for row in rows if row.grouped)
+    aligned: dict[str, int] = {}
+    for row in rows:
+        aligned[row.dim] = lcm(aligned.get(row.dim, 1), row.multiple_of)
+    return Digits.nested(axis_sizes, graph.sizes, cuts, pooled, aligned)
 
 
 def _short(value: Value) -> Value:

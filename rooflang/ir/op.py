@@ -127,6 +127,13 @@ _KIND_MODULES = (
     "cache",
     "hyper",
     "depth",
+    "softmax",
+    "grouped",
+    "rope",
+    "segment",
+    "quantised",
+    "capacity",
+    "sample",
     "fused",
 )
 

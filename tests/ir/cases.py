@@ -12,12 +12,13 @@ from rooflang.ir.digits import Digits
 from rooflang.ir.evaluate import random_leaves
 from rooflang.ir.graph import Graph, GraphBuilder
 from rooflang.ir.kinds.fused import FUSIONS, fuse
-from rooflang.ir.op import Op
+from rooflang.ir.op import Op, signature
 from rooflang.ir.reference import reference
 from rooflang.ir.reference.base import Array
 from rooflang.ir.tensor import Tensor
 from rooflang.ir.values import Value, place
 
+from .dense_cases import fit_dense
 from .latent_cases import fit_parts
 from .registry import CASES as CASES
 from .registry import Make, case
@@ -242,6 +243,7 @@ def extents(graph: Graph, rng: np.random.Generator, *, least: int, most: int = 5
     if op.kind == "attention" and "kv" in sizes:
         sizes["kv"] = sizes["dim"]
     fit_parts(sizes, rng)
+    fit_dense(sizes, rng)
     return graph.resized(**sizes)
 
 
@@ -266,14 +268,17 @@ def random_digits(graph: Graph, axis_sizes: Sequence[int], rng: np.random.Genera
     """Owners of every label along every axis: nested, uneven runs (empty ones too), or scattered at random."""
     op = the_op(graph)
     pooled = [(op.operands[0].dims[1], op.output.dims[1])] if op.kind == "pool" else []
+    pooled += [(row.grouped[0], row.grouped[1]) for row in signature(op) if row.grouped]
+    aligned = {row.dim: row.multiple_of for row in signature(op)}
     axes = range(len(axis_sizes))
     style = rng.integers(3)
     if style == 0:
-        return Digits.nested(axis_sizes, graph.sizes, dict.fromkeys(graph.sizes, axes), pooled)
+        return Digits.nested(axis_sizes, graph.sizes, dict.fromkeys(graph.sizes, axes), pooled, aligned)
     owner = {}
     for label, size in graph.sizes.items():
         for axis in axes:
-            draws = rng.integers(0, axis_sizes[axis], size)
+            block = aligned.get(label, 1)
+            draws = np.repeat(rng.integers(0, axis_sizes[axis], size // block), block)
             owner[(label, axis)] = np.sort(draws) if style == 1 else draws
     for positions, entries in pooled:
         ratio = -(-graph.sizes[positions] // graph.sizes[entries])

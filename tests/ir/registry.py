@@ -13,11 +13,13 @@ Make = Callable[[GraphBuilder], Tensor]
 
 
 def case(dims: str) -> Callable[[Make], Make]:
-    """Enter a graph of one operator under the name of the function that builds it; every dim has the extent 2."""
+    """Enter a graph of one operator under the name of the function that builds it; a dim has the extent 2, or the one
+    that follows it (`whole:4`)."""
+    sizes = {label: int(size or 2) for label, _, size in (dim.partition(":") for dim in dims.split())}
 
     def enter(make: Make) -> Make:
         def build() -> Graph:
-            builder = GraphBuilder(make.__name__, **dict.fromkeys(dims.split(), 2))
+            builder = GraphBuilder(make.__name__, **sizes)
             return builder.build(make(builder))
 
         CASES[make.__name__] = build

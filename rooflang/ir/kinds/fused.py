@@ -100,6 +100,7 @@ def _cuts(op: Op) -> tuple[Cut, ...]:
             combine=cut.combine,
             partial_scale=cut.partial_scale,
             multiple_of=math.lcm(cut.multiple_of, feed.multiple_of),
+            grouped=cut.grouped or feed.grouped,
         )
         for cut in signature(outer)
         if cut.kind not in (CutKind.STAT, CutKind.ROUTE)

@@ -112,6 +112,13 @@ _MODULES = (
     "cache",
     "hyper",
     "depth",
+    "softmax",
+    "grouped",
+    "rope",
+    "segment",
+    "quantised",
+    "capacity",
+    "sample",
     "fused",
 )
 

@@ -1,4 +1,4 @@
-"""Softmax attention in shares: the states that kinds of attention fold.
+"""Softmax over a label, and softmax attention in shares: the states that kinds of attention fold.
 
 A state is (m, l, o): the largest score of each query and head, the sum of e^(score − m), and that sum weighted by the
 values. No key at all is (−∞, 0, 0), and its attention is 0. `rows` are the labels of queries and heads; o has the dims
@@ -13,7 +13,7 @@ import numpy as np
 
 from rooflang.ir.exact import exp, logits
 from rooflang.ir.op import Op
-from rooflang.ir.reference.base import Array, State, product, spread
+from rooflang.ir.reference.base import Array, Arrays, Reference, State, Summary, Where, define, product, spread
 
 
 def rows(op: Op) -> tuple[str, ...]:
@@ -56,3 +56,31 @@ def finish(op: Op, state: State) -> Array:
 def dims(op: Op) -> tuple[tuple[str, ...], ...]:
     """Labels of m, l and o."""
     return (rows(op), rows(op), op.output.dims)
+
+
+# -- softmax over a label ---------------------------------------------------------------------------------------------
+
+
+def _axis(op: Op) -> int:
+    return op.operands[0].dims.index(op.attr("over"))
+
+
+def _statistics(op: Op, where: Where, operands: Arrays) -> State:
+    """(the largest element, the sum of e^(x − it)) of a share."""
+    x = logits(operands[0])
+    top = np.max(x, _axis(op), keepdims=True, initial=-np.inf)
+    return top, exp(x - _finite(top)).sum(_axis(op), keepdims=True)
+
+
+def _merge(op: Op, a: State, b: State) -> State:
+    top = np.maximum(a[0], b[0])
+    left, right = (exp(state[0] - _finite(top)) for state in (a, b))
+    return top, a[1] * left + b[1] * right
+
+
+def _softmax(op: Op, where: Where, summary: State, operands: Arrays) -> State:
+    top, total = summary
+    return (spread(exp(logits(operands[0]) - top) / total, op.operands[0].dims, op.output.dims),)
+
+
+define("softmax", Reference(run=_softmax, summary=Summary(of=_statistics, merge=_merge)))
