@@ -7,7 +7,7 @@ exactly what can be told apart on another one. It is computed, not assumed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rooflang.cost.model import CostModel
@@ -27,13 +27,15 @@ from rooflang.sim.traffic import Traffic
 class Built:
     """A program and what its rows mean.
 
-    Operator i of the program is `ops[i]` of wave `waves[i]` at cost `costs[i]` (on the first of its rank classes).
+    Operator i of the program is `ops[i]` of wave `waves[i]` at cost `costs[i]` (on the first of its rank classes), on
+    stream `streams[i]` of every rank that runs it (None: on none).
     `work[c]` are the operators, with their costs there, that a rank of class c runs.
     """
 
     program: Program
     ops: tuple[LiftedOp, ...]
     waves: tuple[int, ...]
+    streams: tuple[Hashable, ...]
     costs: tuple[Cost, ...]
     work: tuple[tuple[tuple[int, Cost], ...], ...]
     ranks: Ranks
@@ -42,6 +44,13 @@ class Built:
     def ranks_per_class(self) -> int:
         """Ranks of the largest class."""
         return max(self.ranks.count)
+
+    def resource_kind(self, resource: int) -> str:
+        """`compute` or `memory` of a device, or the fabric of a link."""
+        classes = len(self.ranks.stage)
+        if resource < 2 * classes:
+            return "compute" if resource < classes else "memory"
+        return self.ranks.link_names[resource - 2 * classes].split()[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +120,7 @@ def assemble(
         program=emitter.program.build(),
         ops=tuple(emitter.ops),
         waves=tuple(emitter.waves),
+        streams=tuple(emitter.streams),
         costs=tuple(costs),
         work=tuple(tuple(work) for work in emitter.work),
         ranks=scene.ranks,

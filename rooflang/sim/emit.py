@@ -51,6 +51,7 @@ class Emitter:
         self.program = ProgramBuilder()
         self.ops: list[LiftedOp] = []
         self.waves: list[int] = []
+        self.streams: list[Hashable] = []
         self.work: list[list[tuple[int, Cost]]] = [[] for _ in ranks.stage]
         self.last: dict[int, tuple[int, ...]] = {}
         classes = range(len(ranks.stage))
@@ -88,8 +89,7 @@ class Emitter:
             if not after and begins_after >= 0:
                 after = self._join(self.last[begins_after])
             parts, alpha_s = self._load(lifted, crew)
-            streams = () if stream is None else [(c, stream) for c in crew.runs]
-            op = self._row(lifted, wave, after, streams, parts, alpha_s)
+            op = self._row(lifted, wave, after, stream, crew.runs, parts, alpha_s)
             for c in crew.runs:
                 self.work[c].append((op, self.book.cost(lifted, self.ranks.colour[c])))
             self._note_reads(wave, lifted, crew, op, gathers)
@@ -105,12 +105,15 @@ class Emitter:
         lifted: LiftedOp,
         wave: int,
         after: Iterable[int],
-        streams: Iterable[Hashable],
+        stream: Hashable,
+        runs: Iterable[int],
         parts: Sequence[Component],
         alpha_s: float,
     ) -> int:
         self.ops.append(lifted)
         self.waves.append(wave)
+        self.streams.append(stream)
+        streams = () if stream is None else [(c, stream) for c in runs]
         return self.program.add_op(lifted.name, after, streams, parts, alpha_s)
 
     def _join(self, ops: Sequence[int]) -> list[int]:
@@ -119,7 +122,7 @@ class Emitter:
             return list(ops)
         key = tuple(ops)
         if key not in self._joins:
-            self._joins[key] = [self._row(self.ops[key[0]], self.waves[key[0]], key, (), (), 0.0)]
+            self._joins[key] = [self._row(self.ops[key[0]], self.waves[key[0]], key, None, (), (), 0.0)]
         return self._joins[key]
 
     def _all_of(self, made: dict[int, int], number: int, axes: Axes) -> list[int]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rooflang.errors import CapacityError
-from rooflang.sim.csr import IntArray, first_of_runs, owners_of
+from rooflang.sim.csr import FloatArray, IntArray, first_of_runs, owners_of
 from rooflang.sim.engine import Timeline
 from rooflang.sim.program import Program
 from rooflang.units import show_bytes, show_seconds
@@ -56,6 +56,25 @@ def peak_bytes(program: Program, timeline: Timeline) -> IntArray:
         touched = ledger.memory[starts]
         peak[touched] += np.maximum.reduceat(ledger.alive, starts)
     return peak
+
+
+def occupancy(program: Program, timeline: Timeline, memory: int) -> tuple[FloatArray, IntArray]:
+    """(seconds, bytes): what is alive in `memory` after every moment at which it changes, residents included."""
+    ledger = _ledger(program, timeline)
+    mine = np.flatnonzero(ledger.memory == memory)
+    keys, alive = ledger.key[mine], ledger.alive[mine] + int(program.memory_resident_bytes[memory])
+    last = np.append(first_of_runs(keys)[1:], True) if len(keys) else np.zeros(0, np.bool_)
+    times = _round_times(timeline)
+    return times[np.minimum(keys[last] // 2, len(times) - 1)], alive[last]
+
+
+def _round_times(timeline: Timeline) -> FloatArray:
+    """When each round was, shape (rounds + 1,): rounds in which nothing enters or exits take the time of the last that
+    did."""
+    times = np.zeros(timeline.rounds + 1, np.float64)
+    times[timeline.first_round] = timeline.start_s
+    times[timeline.last_round] = timeline.end_s
+    return np.maximum.accumulate(times)
 
 
 def live_at_peak(program: Program, timeline: Timeline, memory: int) -> tuple[tuple[str, int], ...]:

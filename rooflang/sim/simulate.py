@@ -43,7 +43,7 @@ def simulate(
         refuse_hopeless(placed.plan, placed.blocks, cost, overlap)
     built = build(placed, cost, overlap=overlap, overrides=overrides, explicit=explicit)
     timeline = _run(built, placed, check_memory)
-    return _result(built, timeline, cost, tokens, overlap)
+    return result_of(built, timeline, cost, tokens, overlap)
 
 
 def bracket(
@@ -62,8 +62,8 @@ def bracket(
         refuse_hopeless(placed.plan, placed.blocks, cost)
     built = build(placed, cost, overrides=overrides)
     timeline = _run(built, placed, check_memory)
-    floor = _result(built, timeline, cost, tokens, "none")
-    ceiling = _result(built, timeline, cost, tokens, "perfect")
+    floor = result_of(built, timeline, cost, tokens, "none")
+    ceiling = result_of(built, timeline, cost, tokens, "perfect")
     schedule, refusal = None, ""
     try:
         schedule = simulate(
@@ -82,7 +82,8 @@ def _run(built: Built, placed: PlacedGraph, check_memory: bool) -> Timeline:
     return timeline
 
 
-def _result(built: Built, timeline: Timeline, cost: CostModel, tokens: int, overlap: Overlap) -> SimResult:
+def result_of(built: Built, timeline: Timeline, cost: CostModel, tokens: int, overlap: Overlap) -> SimResult:
+    """The result of a run: none and perfect overlap are two readings of the same one."""
     peaks, capacity = peak_bytes(built.program, timeline), built.program.memory_capacity_bytes
     stages = stage_results(built, timeline, peaks, overlap)
     slowest = max(range(len(stages)), key=lambda s: stages[s].span_s(overlap))
