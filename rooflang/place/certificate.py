@@ -123,8 +123,11 @@ def _replay_kind(entry: KindJson, kind: BlockKind, cluster: Cluster, axes: int) 
     for name, operand in aliases.items():
         if (name, operand) not in moves:
             raise PlacementError(f"{name} is not an identity of {operand}", where=where)
+    modes = {kernel.kernel: _replay_mode(kind, kernel, axes) for kernel in entry.kernels}
+    if list(modes) != [op.output.name for op in kind.ops if op.output.name in modes]:
+        raise PlacementError("its kernels are not in the order of the graph", where=where)
     return BlockPlan(
-        modes={kernel.kernel: _replay_mode(kind, kernel, axes) for kernel in entry.kernels},
+        modes=modes,
         paths={(k.kernel, read.operand): _replay_path(read.steps) for k in entry.kernels for read in k.reads},
         exits={name: _replay_path(steps) for name, steps in entry.exits.items()},
         tiers=tiers,

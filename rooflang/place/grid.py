@@ -70,10 +70,10 @@ def grid_plan(
         )
     blocks = split_blocks(graph)
     _check_extents(graph, dp, cp)
-    counts = partition_layers or balanced(len(layer_labels(blocks)), pp)
+    counts = balanced(len(layer_labels(blocks)), pp) if partition_layers is None else partition_layers
     if len(counts) != pp:
         raise ValueRangeError(
-            f"the partition has {len(counts)} stages", where="--partition", expected=f"as many as --pp, {pp}"
+            f"stages in the partition: {len(counts)}", where="--partition", expected=f"as many as --pp, {pp}"
         )
     roles = [(name, size) for name, size in (("dp", dp), ("cp", cp)) if size > 1]
     mesh = Mesh.lay(cluster, [size for _, size in roles], stages=pp)
@@ -151,7 +151,7 @@ def _choice(op: Op, axis: str, decode: bool, one_stage: bool, early: bool) -> Ch
             return REPLICATED
     if op.operands[0].fill < 1.0:  # rows that dispatch has sent to their experts
         return _pick(op, [(CutKind.ROUTE, tokens), (CutKind.PAR, EXPERT)])
-    return _pick(op, [(CutKind.ROUTE, tokens), (CutKind.PAR, tokens), (CutKind.SUM, tokens)])
+    return _pick(op, [(kind, tokens) for kind in (CutKind.ROUTE, CutKind.PAR, CutKind.SUM, CutKind.SCAN)])
 
 
 def _by_context(cut: Cut, op: Op) -> bool:

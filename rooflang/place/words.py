@@ -16,15 +16,16 @@ _TOLD = 2
 
 
 def describe(plan: Plan, blocks: Blocks) -> str:
-    """One line: for each group of operators with weights or a cache how its work is cut over the mesh, the cut that holds
-    most bytes first; then the pipeline and what lies outside HBM."""
+    """One line: for each group of operators with weights or a cache how its work is cut over the mesh, the cut that
+    holds most bytes first; then what lies outside HBM, and the pipeline."""
     words, sizes = blocks.graph.words, blocks.graph.sizes
     weights = blocks.counts()
     table: dict[str, Counter[str]] = {}
     tiers: Counter[str] = Counter()
     for kind in blocks.kinds:
         block = plan.blocks[kind.name]
-        tiers.update(block.tiers.values())
+        for tier in block.tiers.values():
+            tiers[tier] += weights[kind.name]
         for mode in block.modes.values():
             held = sum(t.bytes(sizes) for t in mode.op.operands if t.role in RESIDENT_ROLES and len(t.dims) > 1)
             if held or mode.op.kind == "attention":
@@ -37,7 +38,8 @@ def describe(plan: Plan, blocks: Blocks) -> str:
 
 def _told(found: Counter[str]) -> str:
     cuts = [cut for cut, _ in found.most_common()]
-    more = f" (and {len(cuts) - _TOLD} more cuts)" if len(cuts) > _TOLD else ""
+    rest = len(cuts) - _TOLD
+    more = f" (and {rest} more cut{'s' if rest > 1 else ''})" if rest > 0 else ""
     return " | ".join(cuts[:_TOLD]) + more
 
 
