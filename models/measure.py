@@ -7,6 +7,9 @@ from rooflang.ir.graph import Graph
 from rooflang.ir.op import op_kind
 from rooflang.ir.tensor import Role, Tensor
 
+#: What a request keeps in memory between steps.
+_KEPT = (Role.KV_CACHE, Role.STATE)
+
 
 def parameters(graph: Graph) -> float:
     """Weights of a graph. Integer tables (token id → experts) hold no parameters."""
@@ -28,16 +31,17 @@ def weight_bytes(graph: Graph) -> float:
 
 
 def kv_footprint_bytes(graph: Graph) -> float:
-    """Bytes of KV cache that one request of a decode graph keeps in memory."""
-    return graph.leaf_bytes(Role.KV_CACHE) / graph.sizes["batch"]
+    """Bytes of KV cache and recurrent state that one request of a decode graph keeps in memory."""
+    return graph.leaf_bytes(*_KEPT) / graph.sizes["batch"]
 
 
 def kv_read_bytes(graph: Graph, assumptions: Assumptions) -> float:
-    """Bytes of KV cache that one request of a decode graph reads in a step: T_KV in the RoofLang paper."""
+    """Bytes of KV cache and recurrent state that one request of a decode graph reads in a step: T_KV in the RoofLang
+    paper."""
     total = 0.0
     for op in graph.ops:
         for index, tensor in enumerate(op.operands):
-            if tensor.role is Role.KV_CACHE:
+            if tensor.role in _KEPT:
                 share = op_kind(op.kind).read_fraction(op, index, graph.sizes, graph.sizes, assumptions)
                 total += share * tensor.bytes(graph.sizes)
     return total / graph.sizes["batch"]

@@ -21,6 +21,7 @@ _CONFIGS = Path(__file__).parent / "configs"
 _FAMILIES = {
     "deepseek_v4": "rooflang.models.deepseek_v4",
     "glm_moe_dsa": "rooflang.models.glm5",
+    "kimi_k3": "rooflang.models.kimi_k3",
 }
 
 

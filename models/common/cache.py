@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rooflang.ir.tensor import Role, Tensor
@@ -23,8 +24,11 @@ def append(s: Scope[Any], name: str, new: Tensor | None, dims: str, dtype: str, 
     return s.op(name, "kv_append", [new, cache], dims, dtype, group="kv cache", role=Role.KV_CACHE, rate=rate)
 
 
-def leave(s: Scope[Any], name: str, kind: str, made: Tensor, dims: str, dtype: str, **attrs: Any) -> Tensor:
-    """A cache or state that an operator of this kind makes of a prompt."""
-    out = s.op(name, kind, [made], dims, dtype, group="kv cache", role=Role.OUTPUT, **attrs)
+def leave(
+    s: Scope[Any], name: str, kind: str, made: Tensor | Sequence[Tensor], dims: str, dtype: str, **options: Any
+) -> Tensor:
+    """A cache or state that an operator of this kind makes of a prompt; options as of `Scope.op`."""
+    operands = [made] if isinstance(made, Tensor) else made
+    out = s.op(name, kind, operands, dims, dtype, group="kv cache", role=Role.OUTPUT, **options)
     s.left.append(out)
     return out

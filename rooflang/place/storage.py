@@ -10,26 +10,42 @@ from rooflang.place.lower import LiftedOp, PlacedGraph, Value
 
 def storage(placed: PlacedGraph, *, receive_buffers: bool) -> dict[Value, Value | None]:
     """The value in whose memory each value lies: itself, what it is a slice of or was written into, or None where it
-    takes no room beside the residents (a cache that was appended to, what stays on chip).
+    takes no room beside the residents (a cache that was appended to, what stays on chip or is streamed). A kernel
+    whose output is read as one slice only keeps that slice.
 
     Without receive buffers, what a collective or a one-pass copy delivers lies where its source does, and what a send
     delivers nowhere: the paper's profile (see `Assumptions.receive_buffers`).
     """
     found: dict[Value, Value | None] = {value: value for value in placed.inputs}
+    sliced = _sliced(placed)
     for op in placed.ops:
         if op.aliases is not None:
-            found[op.write] = found.get(op.aliases)
-        elif op.tensor.role is Role.ON_CHIP:
+            found[op.write] = op.write if op.aliases in sliced else found.get(op.aliases)
+        elif op.tensor.role is Role.ON_CHIP or _has(op, "streamed") or op.write in sliced:
             found[op.write] = None
-        elif receive_buffers or (op.kind == "kernel" and not _copies(op)):
+        elif receive_buffers or (op.kind == "kernel" and not _has(op, "one_pass")):
             found[op.write] = op.write
         else:
             found[op.write] = None if op.kind == "send" else found.get(op.reads[0])
     return found
 
 
-def _copies(op: LiftedOp) -> bool:
-    return op.mode is not None and bool(op.mode.op.attr("one_pass"))
+def _sliced(placed: PlacedGraph) -> set[Value]:
+    """What kernels make and nobody reads but one slice of it, taken in the same block."""
+    readers: dict[Value, list[LiftedOp]] = {}
+    for op in placed.ops:
+        for value in op.reads:
+            readers.setdefault(value, []).append(op)
+    makers = (op for op in placed.ops if op.kind == "kernel" and op.write not in placed.outputs)
+    return {op.write for op in makers if [_slices(reader, op) for reader in readers.get(op.write, ())] == [True]}
+
+
+def _slices(reader: LiftedOp, maker: LiftedOp) -> bool:
+    return reader.transfer is not None and reader.transfer.free and reader.block == maker.block
+
+
+def _has(op: LiftedOp, attr: str) -> bool:
+    return op.mode is not None and bool(op.mode.op.attr(attr))
 
 
 def stored(placed: PlacedGraph, lies: Mapping[Value, Value | None]) -> dict[Value, Tensor]:

@@ -2,7 +2,8 @@
 
 `matmul` is an einsum of an activation and a weight (or two activations). Labels in all three are batch labels (a
 grouped or per-expert product). `gated_matmul` is up-projection, gate and activation in one, silu(x·W₀) * (x·W₁): its
-weight has one more label (`gate`, of size 2), and the nonlinearity inside forbids a cut of the summed label.
+weight has one more label (`gate`, of size 2), and the nonlinearity inside forbids a cut of the summed label. With
+`streamed`, its rows are made and read expert by expert: they are never all in memory at once.
 """
 
 from __future__ import annotations
@@ -91,6 +92,7 @@ register(
         cuts=_gated_cuts,
         flops=_flops,
         read_fraction=expert_read_fraction,
+        attrs={"streamed": (bool,)},
         check=_check,
         check_sizes=_check_gate,
     )

@@ -1,0 +1,101 @@
+"""The fields of a Kimi K3 `config.json` that decide shapes and dtypes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from rooflang.models.common.config import Count, CountOrNone, check_experts, expert_words
+
+
+class Mxfp4(msgspec.Struct, frozen=True, kw_only=True):
+    """`quantization_config`: MXFP4 weights of the routed experts, the only ones that the published file quantizes."""
+
+    format: Literal["mxfp4-pack-quantized"]
+
+
+class LinearAttention(msgspec.Struct, frozen=True, kw_only=True):
+    """`linear_attn_config`: the layers of Kimi Delta Attention. Layers are counted from 1."""
+
+    num_heads: Count
+    head_dim: Count
+    short_conv_kernel_size: Count
+    full_attn_layers: tuple[Count, ...]
+    gate_lower_bound: float
+    use_full_rank_gate: Literal[True]
+
+
+class KimiLinearConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """`text_config`: what the builder reads, under the names of the file. Other keys are ignored: they set numerics,
+    training or the tokenizer, and move no shape."""
+
+    model_type: Literal["kimi_linear"]
+    vocab_size: Count
+    hidden_size: Count
+    num_hidden_layers: Count
+    max_position_embeddings: Count
+    tie_word_embeddings: bool = False
+    attn_res_block_size: Count
+
+    linear_attn_config: LinearAttention
+    num_attention_heads: Count
+    q_lora_rank: Count
+    kv_lora_rank: Count
+    qk_nope_head_dim: Count
+    qk_rope_head_dim: CountOrNone
+    v_head_dim: Count
+    mla_use_output_gate: bool
+
+    intermediate_size: Count
+    first_k_dense_replace: CountOrNone
+    num_experts: Count
+    num_shared_experts: CountOrNone
+    num_experts_per_token: Count
+    moe_intermediate_size: Count
+    routed_expert_hidden_size: Count
+    latent_moe_use_norm: bool
+
+    quantization_config: Mxfp4 | None = None
+
+    def __post_init__(self) -> None:
+        check_experts(self.num_experts_per_token, self.num_experts, "num_experts_per_token")
+
+    def latent(self, layer: int) -> bool:
+        """Does this layer, counted from 0, attend its whole context?"""
+        return layer + 1 in self.linear_attn_config.full_attn_layers
+
+    @property
+    def expert_dtype(self) -> str:
+        """Dtype of the routed experts' weights."""
+        return "mxfp4" if self.quantization_config else "bf16"
+
+
+class KimiK3Config(msgspec.Struct, frozen=True, kw_only=True):
+    """The language model of a multimodal file; its vision tower is no part of a step on text."""
+
+    model_type: Literal["kimi_k3"]
+    text_config: KimiLinearConfig
+
+    @property
+    def layers(self) -> int:
+        """Number of layers."""
+        return self.text_config.num_hidden_layers
+
+    @property
+    def max_context(self) -> int:
+        """Longest context in tokens."""
+        return self.text_config.max_position_embeddings
+
+    @property
+    def attention_words(self) -> str:
+        """The layers' attention in words, counted."""
+        latent = sum(self.text_config.latent(layer) for layer in range(self.layers))
+        return f"{self.layers - latent} × state of {self.text_config.linear_attn_config.num_heads} heads, {latent} × context"
+
+    @property
+    def ffn_words(self) -> str:
+        """The layers' feed-forward part in words."""
+        c = self.text_config
+        dense = f", the first {c.first_k_dense_replace} layers dense" if c.first_k_dense_replace else ""
+        return expert_words(c.num_experts_per_token, c.num_experts, c.num_shared_experts) + dense

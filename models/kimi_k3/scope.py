@@ -1,0 +1,47 @@
+"""The scope of a Kimi K3 builder, and the one table of dims."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from rooflang.ir.tensor import Dim
+from rooflang.models.common import mla, scope
+from rooflang.models.kimi_k3.config import KimiLinearConfig
+from rooflang.models.workload import Workload
+
+Scope: TypeAlias = scope.Scope[KimiLinearConfig]
+
+
+def dim_table(config: KimiLinearConfig, workload: Workload) -> dict[str, Dim]:
+    """Every dim that a K3 graph can have, by label. The words are those that plans show to people."""
+    c, kda = config, config.linear_attn_config
+    attention = mla.dims(
+        workload,
+        heads=c.num_attention_heads,
+        q_lora=c.q_lora_rank,
+        kv_lora=c.kv_lora_rank,
+        nope=c.qk_nope_head_dim,
+        rope=c.qk_rope_head_dim,
+        value=c.v_head_dim,
+    )
+    own = (
+        Dim(label="hidden", size=c.hidden_size),
+        Dim(label="vocab", size=c.vocab_size, meaning="vocabulary"),
+        Dim(label="kda_head", size=kda.num_heads, meaning="head"),
+        Dim(label="kda_key", size=kda.head_dim, meaning="key width"),
+        Dim(label="kda_value", size=kda.head_dim, meaning="value width"),
+        Dim(label="decay_rank", size=kda.head_dim, meaning="decay rank"),
+        Dim(label="tap", size=kda.short_conv_kernel_size, meaning="convolution"),
+        Dim(label="expert", size=c.num_experts),
+        Dim(label="moe_latent", size=c.routed_expert_hidden_size, meaning="latent width"),
+        Dim(label="ffn", size=c.moe_intermediate_size),
+        Dim(label="shared_ffn", size=max(1, c.num_shared_experts) * c.moe_intermediate_size, meaning="ffn"),
+        Dim(label="dense_ffn", size=c.intermediate_size, meaning="ffn"),
+        Dim(label="gate", size=2, meaning="gate and up"),
+    )
+    return {d.label: d for d in (*attention, *own)}
+
+
+def linear_dtype(s: Scope) -> str:
+    """Dtype of the weights of projections, shared experts and dense layers (see `Assumptions.checkpoint_dtypes`)."""
+    return "bf16" if s.assumptions.checkpoint_dtypes else "fp8_block"
