@@ -14,6 +14,7 @@ from rooflang.cost.model import CostModel
 from rooflang.cost.record import Cost
 from rooflang.place.lower import LiftedOp, PlacedGraph
 from rooflang.sim.book import Book
+from rooflang.sim.collector import no_cycles
 from rooflang.sim.emit import Emitter
 from rooflang.sim.fleet import Fleet, Override
 from rooflang.sim.program import Program
@@ -107,17 +108,19 @@ def assemble(
 ) -> Built:
     """The program that issues these operators in this order. Every rank holds caches and states of `waves_resident`
     waves; a wave in `begins_after` begins when the other one has ended."""
-    emitter = Emitter(placed, scene.book, scene.ranks, waves_resident)
     after = begins_after or {}
-    for wave, lifted, stream in issues:
-        emitter.emit(wave, lifted, stream, after.get(wave, -1))
-    emitter.emit_values()
+    with no_cycles():
+        emitter = Emitter(placed, scene.book, scene.ranks, waves_resident)
+        for wave, lifted, stream in issues:
+            emitter.emit(wave, lifted, stream, after.get(wave, -1))
+        emitter.emit_values()
+        program = emitter.program.build()
     costs = [Cost()] * len(emitter.ops)
     for work in reversed(emitter.work):
         for op, cost in work:
             costs[op] = cost
     return Built(
-        program=emitter.program.build(),
+        program=program,
         ops=tuple(emitter.ops),
         waves=tuple(emitter.waves),
         streams=tuple(emitter.streams),

@@ -19,6 +19,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
+from rooflang.sim.collector import no_cycles
 from rooflang.sim.csr import FloatArray, IntArray
 from rooflang.sim.program import CAP_ONE, Program
 
@@ -51,7 +52,8 @@ class Timeline:
 
 def run(program: Program) -> Timeline:
     """Simulate `program` to its end. Exact semantics: see the module's text."""
-    return _Run(program).timeline()
+    with no_cycles():
+        return _Run(program).timeline()
 
 
 class _Resource:

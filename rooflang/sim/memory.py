@@ -41,6 +41,7 @@ class Overflow:
         return CapacityError(
             f"{self.memory} needs {show_bytes(self.peak_bytes)} of {show_bytes(self.capacity_bytes)}; "
             f"it overflows at {show_seconds(self.first_s)} with {largest}",
+            needs_bytes=self.peak_bytes,
             where=where,
             expected=f"at most {show_bytes(self.capacity_bytes)} alive at any time",
             hint="cut the largest tensors over more devices, or use a smaller batch",

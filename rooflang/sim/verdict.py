@@ -89,6 +89,7 @@ def refuse_hopeless(plan: Plan, blocks: Blocks, cost: CostModel, overlap: Overla
     raise CapacityError(
         f"HBM of stage {stage} needs at least {show_bytes(least)} of {show_bytes(capacity)}, "
         f"{show_bytes(sum(size for _, size in sizes[stage]))} of them for good: {named}",
+        needs_bytes=least,
         where=plan.origin,
         expected=f"at most {show_bytes(capacity)} alive at any time",
         hint="cut the largest tensors over more devices, or use a smaller batch",
