@@ -88,10 +88,19 @@ class PlacementError(RooflangError):
 
 
 class CapacityError(RooflangError):
-    """The plan needs more memory than a device has; the message names the largest tensors."""
+    """The plan needs more memory than a device has; the message names the largest tensors.
+
+    `needs_bytes` is what it needs on the fullest device, so that the nearest of several failures can be told.
+    """
 
     code = "capacity"
     exit_code = 3
+
+    def __init__(
+        self, what: str, *, needs_bytes: float = float("inf"), where: str = "", expected: str = "", hint: str = ""
+    ) -> None:
+        super().__init__(what, where=where, expected=expected, hint=hint)
+        self.needs_bytes = needs_bytes
 
 
 class LimitReached(RooflangError):

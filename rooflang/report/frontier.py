@@ -75,6 +75,7 @@ def show_work(work: Evaluated) -> str:
     counts = (
         (work.configurations, "configurations"),
         (work.screened_out, "screened out by cost"),
+        (work.impossible, "impossible"),
         (work.extracted, "extracted from e-graphs"),
         (work.simulated, "simulated"),
         (work.out_of_memory, "of these out of memory"),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from typing import Any
 
 from rooflang import __version__
 from rooflang.hw import Cluster
+from rooflang.search.inputs import digest
 from rooflang.search.point import Point
 
 
@@ -32,5 +31,5 @@ def point_inputs(
         "assumptions": assumptions,
         "version": __version__,
     }
-    inputs["hash"] = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
+    inputs["hash"] = digest(inputs)
     return inputs

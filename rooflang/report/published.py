@@ -67,7 +67,7 @@ def peak_batch(model: str, context: int, progress: Progress) -> int:
     """The largest power of two that some configuration of the grid can decode, as the simulation says."""
     problem = Problem.of(model, hardware=HARDWARE, gpus=GPUS, context=context, assumptions=ASSUMPTIONS)
     degrees, batches = pipeline_degrees(problem, None), batch_sizes(problem, None)
-    candidates, _ = grid_candidates(problem, degrees, batches, "perfect", progress)
+    candidates = grid_candidates(problem, degrees, batches, "perfect", progress)
     refusal: RooflangError | None = None
     for candidate in sorted(candidates, key=lambda each: -each.batch):
         try:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, NoReturn
 
-from rooflang import __version__
 from rooflang.assumptions import Assumptions
-from rooflang.errors import CapacityError, RooflangError, UnknownNameError, ValueRangeError
+from rooflang.errors import CapacityError, LimitReached, UnknownNameError, ValueRangeError
 from rooflang.hw import Cluster
 from rooflang.ir.graph import Graph
 from rooflang.models import Model
@@ -18,10 +15,11 @@ from rooflang.place.grid import grid_plan
 from rooflang.place.layout import Layout
 from rooflang.search.evaluate import evaluate
 from rooflang.search.grid import search_grid
-from rooflang.search.point import Point, Result, pareto
+from rooflang.search.inputs import hashed_inputs
+from rooflang.search.point import Found, Point, Result, pareto
 from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
-from rooflang.search.sizes import batch_sizes, grid_shapes, pipeline_degrees
+from rooflang.search.sizes import batch_sizes, pipeline_degrees
 from rooflang.sim.result import Overlap
 
 Search = Literal["egraph", "grid"]
@@ -94,23 +92,27 @@ def optimize(
     batches = batch_sizes(problem, batch)
     degrees = pipeline_degrees(problem, pp)
     if search == "grid":
-        points, evaluated = search_grid(problem, degrees, batches, overlap, watch)
-        stopped_by = "complete"
+        found = search_grid(problem, degrees, batches, overlap, watch)
     else:
         from rooflang.search.egraph import search_egraph
 
-        points, evaluated, stopped_by = search_egraph(
-            problem, degrees, batches, overlap, frozenset(disable_rules), watch
-        )
+        found = search_egraph(problem, degrees, batches, overlap, frozenset(disable_rules), watch)
     watch.done()
-    if not points:
-        raise _nothing_fits(problem, search, degrees, batches, overlap)
+    if not found.points:
+        _explain_nothing(problem, found)
     return Result(
-        inputs=_inputs(problem, search, batch, pp, overlap, disable_rules),
-        frontier=pareto(points),
-        points=tuple(points),
-        evaluated=evaluated,
-        stopped_by=stopped_by,
+        inputs=hashed_inputs(
+            problem,
+            batch=list(batch) if batch else None,
+            pp=pp,
+            search=search,
+            overlap=overlap,
+            disabled_rules=sorted(disable_rules),
+        ),
+        frontier=pareto(found.points),
+        points=found.points,
+        evaluated=found.evaluated,
+        stopped_by=found.stopped_by,
         seconds=watch.elapsed_s,
     )
 
@@ -126,62 +128,26 @@ def _known(what: str, value: str, known: Sequence[str]) -> None:
         raise UnknownNameError(what, value, known, where=f"--{what}")
 
 
-def _inputs(
-    problem: Problem,
-    search: str,
-    batch: Sequence[int] | None,
-    pp: int | None,
-    overlap: str,
-    disabled: Collection[str],
-) -> dict[str, Any]:
-    """Everything that the result depends on, and the hash of it."""
-    inputs: dict[str, Any] = {
-        "model": problem.name,
-        "graph": problem.graph.fingerprint,
-        "hardware": problem.cluster.platform.name,
-        "cluster": problem.cluster.fingerprint(),
-        "gpus": problem.cluster.gpus,
-        "stage": problem.stage,
-        "context": problem.context,
-        "batch": list(batch) if batch else None,
-        "pp": pp,
-        "search": search,
-        "overlap": overlap,
-        "assumptions": problem.assumptions.name,
-        "disabled_rules": sorted(disabled),
-        "version": __version__,
-    }
-    inputs["hash"] = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
-    return inputs
-
-
-def _nothing_fits(
-    problem: Problem, search: str, degrees: Sequence[int], batches: Sequence[int], overlap: Overlap
-) -> RooflangError:
-    """Why no configuration is feasible: the smallest overflow of the grid's plans at the smallest batch that
-    divides."""
-    closest: CapacityError | None = None
-    for dp, cp, pp in grid_shapes(problem, degrees):
-        quantum = dp * cp if problem.stage == "decode" else dp
-        candidates = [b for b in batches if b % quantum == 0]
-        if not candidates:
-            continue
-        try:
-            plan = grid_plan(problem.graph.resized(batch=quantum), problem.cluster, dp=dp, cp=cp, pp=pp)
-            evaluate(problem, plan, candidates[0], overlap=overlap)
-        except CapacityError as error:
-            closest = closest or error
-        except RooflangError:
-            continue
-    if closest is not None:
-        return CapacityError(
-            f"{problem.name} fits at no batch size tried; the nearest: {closest.what}",
-            where=f"{problem.cluster.gpus} × {problem.cluster.platform.name}",
-            expected=closest.expected,
+def _explain_nothing(problem: Problem, found: Found) -> NoReturn:
+    """Raise why a search has no points: it was stopped before the first, or nothing fits, or nothing divides."""
+    where = f"{problem.cluster.gpus} × {problem.cluster.platform.name}"
+    if found.stopped_by == "interrupted":
+        raise KeyboardInterrupt
+    if found.stopped_by == "time limit":
+        raise LimitReached(
+            "the time limit ended the search before its first point", where=where, hint="allow more time"
+        )
+    if found.nearest is not None:
+        raise CapacityError(
+            f"{problem.name} fits at no batch size tried; the nearest: {found.nearest.what}",
+            needs_bytes=found.nearest.needs_bytes,
+            where=where,
+            expected=found.nearest.expected,
             hint="use more GPUs, devices with more memory, or a shorter context",
         )
-    return ValueRangeError(
-        "no configuration divides the batch sizes asked for",
+    raise ValueRangeError(
+        "no configuration runs at the batch sizes asked for",
         where="--batch",
-        expected="a multiple of the data-parallel degree, or leave --batch out",
+        expected="batch sizes that divide over the ranks, or leave --batch out",
+        hint="with rules disabled there may be no plan at all",
     )

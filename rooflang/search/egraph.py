@@ -14,14 +14,14 @@ from typing import Literal
 import numpy as np
 
 from rooflang.eqsat import saturate_all
-from rooflang.errors import CapacityError, PlacementError
+from rooflang.errors import CapacityError, LimitReached, PlacementError
 from rooflang.extractors.costed import CostedGraph
 from rooflang.extractors.ilp import extract
 from rooflang.extractors.task import Extraction, Objective, Stages, Task
 from rooflang.hw import Mesh, mesh_factorisations
 from rooflang.place.grid import balanced, layer_labels, partition
 from rooflang.search.evaluate import evaluate
-from rooflang.search.point import Evaluated, Point
+from rooflang.search.point import Evaluated, Found, Point, nearer
 from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
 from rooflang.search.validate import validate
@@ -59,10 +59,12 @@ class _Tally:
 
     configurations: int = 0
     screened_out: int = 0
+    impossible: int = 0
     extracted: int = 0
     simulated: int = 0
     out_of_memory: int = 0
     points: list[Point] = field(default_factory=list)
+    nearest: CapacityError | None = None
 
 
 def configurations(
@@ -92,9 +94,9 @@ def search_egraph(
     overlap: Overlap,
     disabled: frozenset[str],
     progress: Progress,
-) -> tuple[list[Point], Evaluated, str]:
-    """Points of the search, what it took, and what stopped it: `complete`, `time limit` or `interrupted` (Ctrl-C keeps
-    the points found so far)."""
+) -> Found:
+    """Search all configurations. It stops `complete`, by the `time limit`, or `interrupted`: Ctrl-C keeps what it
+    has."""
     tally = _Tally()
     found = configurations(problem, degrees, batches, disabled, progress)
     stopped_by = "complete"
@@ -112,11 +114,12 @@ def search_egraph(
     evaluated = Evaluated(
         configurations=tally.configurations,
         screened_out=tally.screened_out,
+        impossible=tally.impossible,
         extracted=tally.extracted,
         simulated=tally.simulated,
         out_of_memory=tally.out_of_memory,
     )
-    return tally.points, evaluated, stopped_by
+    return Found(points=tuple(tally.points), evaluated=evaluated, stopped_by=stopped_by, nearest=tally.nearest)
 
 
 def _search_batch(
@@ -139,10 +142,12 @@ def _search_batch(
         cutoff_s = limit_s if best is None else min(limit_s, best.value_s)
         try:
             found = extract(task, time_limit_s=min(EXTRACTION_S, progress.remaining_s), gap=GAP, cutoff_s=cutoff_s)
-        except CapacityError:
-            full = True
+        except CapacityError as error:
+            full, tally.nearest = True, nearer(tally.nearest, error)
+            tally.impossible += 1
             continue
-        except PlacementError:
+        except (PlacementError, LimitReached):
+            tally.impossible += 1
             continue
         bound_s = min(bound_s, found.bound_s)
         if found.status == "cut off":
@@ -153,7 +158,6 @@ def _search_batch(
         if best is None or found.value_s < best.value_s:
             best = found
     if best is None:
-        tally.out_of_memory += full and not cut_off
         return "dominated" if cut_off else "full" if full else "impossible"
     return _simulate(problem, best, batch, bound_s, overlap, tally)
 
@@ -167,8 +171,9 @@ def _simulate(
     scope = f"all meshes of at most {MAX_AXES} axes, one plan per block kind, {overlap} overlap"
     try:
         tally.points.append(evaluate(problem, plan, batch, overlap=overlap, bound_s=bound_s, bound_scope=scope))
-    except CapacityError:
+    except CapacityError as error:
         tally.out_of_memory += 1
+        tally.nearest = nearer(tally.nearest, error)
         return "full"
     return "found"
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from rooflang.errors import CapacityError, PlacementError
-from rooflang.place.grid import grid_plan
+from rooflang.place.grid import SEQ, grid_plan
 from rooflang.place.lower import lower
 from rooflang.place.plan import Plan
 from rooflang.search.evaluate import evaluate
-from rooflang.search.point import Evaluated, Point
+from rooflang.search.point import Evaluated, Found, Point, nearer
 from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
 from rooflang.search.screen import screen
@@ -22,63 +22,109 @@ from rooflang.sim.result import Overlap
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A plan at a batch size with its screened step time."""
+    """A plan at a batch size with its screened step time and a lower bound on its memory."""
 
     plan: Plan
     batch: int
     step_s: float
+    least_bytes: float
 
 
-def grid_candidates(
-    problem: Problem, degrees: Sequence[int], batches: Sequence[int], overlap: Overlap, progress: Progress
-) -> tuple[list[Candidate], int]:
-    """All grid plans at all batch sizes that divide and may fit, and how many configurations were looked at."""
-    out: list[Candidate] = []
-    looked = 0
-    sizes = np.array(batches, np.float64)
-    for dp, cp, pp in grid_shapes(problem, degrees):
-        quantum = dp * cp if problem.stage == "decode" else dp
-        try:
-            plan = grid_plan(problem.graph.resized(batch=quantum), problem.cluster, dp=dp, cp=cp, pp=pp)
-        except PlacementError:
-            continue
-        progress.say(f"grid dp{dp} cp{cp} pp{pp}")
-        found = screen(lower(plan, problem.blocks), problem.cost(plan.mesh, sizes), overlap)
-        worth = found.worth(problem.cluster.device.hbm_bytes)
-        looked += len(batches)
-        for index in np.flatnonzero(worth & (sizes % quantum == 0)):
-            out.append(Candidate(plan=plan, batch=batches[index], step_s=float(found.step_s[index])))
-    return out, looked
+@dataclass(kw_only=True)
+class _Sweep:
+    """The state of a running sweep."""
+
+    looked: int = 0
+    simulated: int = 0
+    out_of_memory: int = 0
+    candidates: list[Candidate] = field(default_factory=list)
+    points: list[Point] = field(default_factory=list)
+    nearest: CapacityError | None = None
 
 
 def search_grid(
     problem: Problem, degrees: Sequence[int], batches: Sequence[int], overlap: Overlap, progress: Progress
-) -> tuple[list[Point], Evaluated]:
-    """Simulate, per batch size, the candidates that no other screened candidate beats in both throughput and
-    interactivity."""
-    candidates, looked = grid_candidates(problem, degrees, batches, overlap, progress)
-    points: list[Point] = []
-    full = 0
-    simulated = 0
-    for candidate in _undominated(candidates):
-        progress.say(f"simulating batch {candidate.batch} {candidate.plan.origin}")
-        simulated += 1
-        try:
-            points.append(evaluate(problem, candidate.plan, candidate.batch, overlap=overlap))
-        except CapacityError:
-            full += 1
+) -> Found:
+    """Simulate, per batch size, the plans that no other screened plan beats in both throughput and interactivity.
+
+    It stops `complete`, by the `time limit`, or `interrupted`: Ctrl-C keeps what it has.
+    """
+    sweep, stopped_by = _Sweep(), "complete"
+    try:
+        _screen(problem, degrees, batches, overlap, progress, sweep)
+        capacity = problem.cluster.device.hbm_bytes
+        worth = _undominated([c for c in sweep.candidates if c.least_bytes <= capacity])
+        if not worth and sweep.candidates:
+            worth = [min(sweep.candidates, key=lambda c: c.least_bytes)]  # to say what is missing
+        for candidate in worth:
+            if progress.expired:
+                break
+            progress.say(f"simulating batch {candidate.batch} {candidate.plan.origin}")
+            _simulate(problem, candidate, overlap, sweep)
+        if progress.expired:
+            stopped_by = "time limit"
+    except KeyboardInterrupt:
+        stopped_by = "interrupted"
+    impossible = sweep.looked - len(sweep.candidates)
     evaluated = Evaluated(
-        configurations=looked,
-        screened_out=looked - simulated,
-        simulated=simulated,
-        out_of_memory=full,
+        configurations=sweep.looked,
+        screened_out=len(sweep.candidates) - sweep.simulated,
+        impossible=impossible,
+        simulated=sweep.simulated,
+        out_of_memory=sweep.out_of_memory,
     )
-    return points, evaluated
+    return Found(points=tuple(sweep.points), evaluated=evaluated, stopped_by=stopped_by, nearest=sweep.nearest)
+
+
+def grid_candidates(
+    problem: Problem, degrees: Sequence[int], batches: Sequence[int], overlap: Overlap, progress: Progress
+) -> list[Candidate]:
+    """Every plan of the grid at every batch size that divides and may fit."""
+    sweep = _Sweep()
+    _screen(problem, degrees, batches, overlap, progress, sweep)
+    return [c for c in sweep.candidates if c.least_bytes <= problem.cluster.device.hbm_bytes]
+
+
+def _screen(
+    problem: Problem,
+    degrees: Sequence[int],
+    batches: Sequence[int],
+    overlap: Overlap,
+    progress: Progress,
+    sweep: _Sweep,
+) -> None:
+    """Collect every plan at every batch size that divides."""
+    sizes = np.array(batches, np.float64)
+    for dp, cp, pp in grid_shapes(problem, degrees):
+        if progress.expired:
+            return
+        progress.say(f"grid dp{dp} cp{cp} pp{pp}")
+        quantum = dp if SEQ in problem.graph.sizes else dp * cp
+        sweep.looked += len(batches)
+        try:
+            graph = problem.graph.resized(batch=quantum) if problem.has_batch else problem.graph
+            plan = grid_plan(graph, problem.cluster, dp=dp, cp=cp, pp=pp)
+        except PlacementError:
+            continue
+        cost = problem.cost(plan.mesh, sizes if problem.has_batch else None)
+        found = screen(lower(plan, problem.blocks), cost, overlap)
+        runs = np.isfinite(found.step_s) & ((sizes % quantum == 0) | (not problem.has_batch))
+        for index in np.flatnonzero(runs).tolist():
+            step_s, least = (float(np.broadcast_to(x, sizes.shape)[index]) for x in (found.step_s, found.least_bytes))
+            sweep.candidates.append(Candidate(plan=plan, batch=batches[index], step_s=step_s, least_bytes=least))
+
+
+def _simulate(problem: Problem, candidate: Candidate, overlap: Overlap, sweep: _Sweep) -> None:
+    sweep.simulated += 1
+    try:
+        sweep.points.append(evaluate(problem, candidate.plan, candidate.batch, overlap=overlap))
+    except CapacityError as error:
+        sweep.out_of_memory += 1
+        sweep.nearest = nearer(sweep.nearest, error)
 
 
 def _undominated(candidates: list[Candidate]) -> list[Candidate]:
-    """Per batch size the candidates by step time, those out that are no faster per stage pass and have no fewer
-    stages."""
+    """Per batch size the candidates that are faster per stage, or through all stages, than those before."""
     out: list[Candidate] = []
     by_batch: dict[int, list[Candidate]] = {}
     for candidate in candidates:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rooflang.errors import CapacityError
 from rooflang.sim.result import SimResult
 
 RESULT_SCHEMA = "rooflang.result/1"
@@ -59,13 +60,34 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluated:
-    """How much work a search did. Counts do not depend on the machine."""
+    """How much work a search did; counts do not depend on the machine.
+
+    Of the `configurations` (a mesh or a shape, at a batch size) some are `screened_out` by their cost or its bound,
+    some are `impossible` (extents do not divide, or nothing fits), the others are `extracted` (e-graph) or
+    `simulated` (grid).
+    """
 
     configurations: int = 0
     screened_out: int = 0
+    impossible: int = 0
     extracted: int = 0
     simulated: int = 0
     out_of_memory: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What one way of searching found, what it took, what stopped it, and the nearest of the plans that did not fit."""
+
+    points: tuple[Point, ...]
+    evaluated: Evaluated
+    stopped_by: str
+    nearest: CapacityError | None
+
+
+def nearer(one: CapacityError | None, other: CapacityError | None) -> CapacityError | None:
+    """The one that needs less memory."""
+    return min((e for e in (one, other) if e is not None), key=lambda e: e.needs_bytes, default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +111,7 @@ class Result:
             "evaluated": {
                 "configurations": self.evaluated.configurations,
                 "screened_out": self.evaluated.screened_out,
+                "impossible": self.evaluated.impossible,
                 "extracted": self.evaluated.extracted,
                 "simulated": self.evaluated.simulated,
                 "out_of_memory": self.evaluated.out_of_memory,
@@ -99,7 +122,7 @@ class Result:
         }
 
 
-def pareto(points: list[Point]) -> tuple[Point, ...]:
+def pareto(points: Sequence[Point]) -> tuple[Point, ...]:
     """Points that no other beats in both tok/s/user and tok/s/GPU, highest tok/s/user first; of equal points the
     first stays."""
     order = sorted(points, key=lambda p: (-p.sim.tok_s_user, -p.sim.tok_s_gpu))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import cast
 
 from rooflang.assumptions import Assumptions, profile
 from rooflang.cost.model import CostModel, peaks_needed
@@ -14,6 +15,7 @@ from rooflang.ir.blocks import Blocks, split_blocks
 from rooflang.ir.graph import Graph
 from rooflang.ir.tensor import Num
 from rooflang.models import Model, Workload, load
+from rooflang.models.workload import Stage
 
 BATCH = "batch"
 
@@ -57,7 +59,7 @@ class Problem:
             graph, name, tokens = model, model.name, 1
         else:
             known = model if isinstance(model, Model) else load(model)
-            workload = Workload(stage=stage, context=context, batch=1)
+            workload = Workload(stage=cast(Stage, stage), context=context, batch=1)  # refuses other stages
             graph, name, tokens = known.build(workload, taken), known.name, workload.tokens
         _check_peaks(graph, cluster)
         return cls(

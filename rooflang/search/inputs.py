@@ -1,0 +1,34 @@
+"""What a result depends on, and the hash of it: equal hashes, equal results."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from rooflang import __version__
+from rooflang.search.problem import Problem
+
+
+def hashed_inputs(problem: Problem, **choices: Any) -> dict[str, Any]:
+    """The problem and the choices made beside it, with the version and the `hash` of all of them."""
+    inputs: dict[str, Any] = {
+        "model": problem.name,
+        "graph": problem.graph.fingerprint,
+        "hardware": problem.cluster.platform.name,
+        "cluster": problem.cluster.fingerprint(),
+        "gpus": problem.cluster.gpus,
+        "stage": problem.stage,
+        "context": problem.context,
+        "assumptions": problem.assumptions.name,
+        **choices,
+        "version": __version__,
+    }
+    inputs["hash"] = digest(inputs)
+    return inputs
+
+
+def digest(inputs: Mapping[str, Any]) -> str:
+    """Sixteen hex digits of the SHA-256 of JSON-ready data."""
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]

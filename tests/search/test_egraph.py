@@ -1,0 +1,142 @@
+"""The e-graph search: never worse than the grid, never above its bound's promise, the same twice, and what it needs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rooflang.errors import CapacityError, RooflangError
+from rooflang.hw import Cluster
+from rooflang.ir.graph import Graph, GraphBuilder
+from rooflang.ir.text import dump
+from rooflang.place.certificate import replay
+from rooflang.search.api import optimize
+from rooflang.search.egraph import GAP
+from rooflang.search.evaluate import evaluate
+from rooflang.search.point import Point, Result
+from rooflang.search.problem import Problem
+from rooflang.search.validate import validate
+
+PRO = "deepseek-v4-pro"
+
+
+def run(**changes: object) -> Result:
+    given: dict[str, object] = {"hardware": "b300", "gpus": 8, "stage": "decode", "context": 65536, "batch": [8, 512]}
+    return optimize(PRO, **{**given, **changes})  # type: ignore[arg-type]
+
+
+def best(points: tuple[Point, ...], batch: int) -> tuple[float, float]:
+    mine = [p.sim for p in points if p.batch == batch]
+    return max(s.tok_s_gpu for s in mine), max(s.tok_s_user for s in mine)
+
+
+@pytest.mark.parametrize("assumptions", ["paper", "physical"])
+@pytest.mark.parametrize("overlap", ["perfect", "none"])
+def test_never_worse_than_the_grid(assumptions: str, overlap: str) -> None:
+    given = {"assumptions": assumptions, "overlap": overlap, "pp": 1}
+    egraph, grid = run(**given), run(search="grid", **given)
+    for batch in (8, 512):
+        for ours, theirs in zip(best(egraph.points, batch), best(grid.points, batch)):
+            assert ours >= theirs * (1 - 1e-9)
+    for point in egraph.points:
+        assert point.bound_s is not None
+        assert point.bound_s <= point.sim.step_s * (1 + 1e-9)
+        assert point.gap is not None and point.gap <= 2 * GAP
+
+
+def test_it_gains_much_where_the_grid_replicates_weights() -> None:
+    """At batch 8 the grid has every rank read all dense weights: cutting them is worth more than a factor of two."""
+    egraph, grid = run(batch=[8], pp=1), run(batch=[8], pp=1, search="grid")
+    assert egraph.points[0].sim.tok_s_user > 2 * grid.points[0].sim.tok_s_user
+
+
+def test_prefill() -> None:
+    egraph = run(stage="prefill", batch=[8], pp=1)
+    grid = run(stage="prefill", batch=[8], pp=1, search="grid")
+    assert best(egraph.points, 8)[0] >= best(grid.points, 8)[0]
+
+
+def test_certificates_replay_to_the_same_time() -> None:
+    problem = Problem.of(PRO, hardware="b300", gpus=8, context=65536)
+    point = run(batch=[64], pp=2).points[0]
+    plan = replay(json.loads(json.dumps(point.certificate)), problem.blocks, problem.cluster)
+    validate(plan, problem.blocks, problem.cluster)
+    again = evaluate(problem, plan, 64, overlap="perfect")
+    assert again.sim == point.sim
+
+
+def test_the_same_twice() -> None:
+    first, second = run(batch=[64], pp=1), run(batch=[64], pp=1)
+    assert [p.to_json() for p in first.points] == [p.to_json() for p in second.points]
+    assert first.inputs["hash"] == second.inputs["hash"]
+
+
+def test_the_schema_is_json() -> None:
+    data = json.loads(json.dumps(run(batch=[8], pp=1).to_json()))
+    assert data["schema"] == "rooflang.result/1"
+    wanted = {"batch", "tok_s_gpu", "tok_s_user", "step_s", "bound_s", "gap", "peak_bytes", "capacity_bytes",
+              "bottleneck", "pp", "pp_partition", "plan", "certificate"}  # fmt: skip
+    assert all(wanted <= set(point) for point in data["frontier"])
+
+
+# -- rules ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "assumptions"),
+    [
+        ("fuse_kernels", "physical"),
+        ("merge_gather_broadcast", "physical"),
+        ("merge_reduce_scatter", "physical"),
+        ("merge_gather_scatter", "physical"),
+        ("remove_identity", "paper"),
+    ],
+)
+def test_the_best_plan_needs_the_rule(rule: str, assumptions: str) -> None:
+    """On 4 GB300 at batch 512, where nothing overlaps: without the rule the best plan is slower."""
+    given = {"batch": [512], "pp": 1, "assumptions": assumptions, "gpus": 4, "hardware": "gb300", "overlap": "none"}
+    with_rule = run(**given).points[0].sim.step_s
+    without = run(**given, disable_rules=[rule]).points[0].sim.step_s
+    assert without > with_rule * (1 + 1e-4)
+
+
+def test_nothing_runs_without_splitting() -> None:
+    with pytest.raises(RooflangError):
+        run(batch=[8], pp=1, disable_rules=["split_kernel"])
+
+
+# -- graphs that are no transformers ----------------------------------------------------------------------------------
+
+
+def stencil() -> Graph:
+    """A chain of products, sums and norms over points of a grid, without layers, heads or a batch."""
+    g = GraphBuilder("stencil", points=4096, field=2048, mode=8192)
+    u = g.input("u", "points field", "fp32")
+    spectrum = g.op("transform", "matmul", [u, g.weight("basis", "field mode", "fp32")], "points mode", "fp32")
+    damped = g.op("damp", "activation", [spectrum], "points mode", "fp32", function="tanh")
+    back = g.op("inverse", "matmul", [damped, g.weight("inverse_basis", "mode field", "fp32")], "points field", "fp32")
+    new = g.op("step", "add", [u, back], "points field", "fp32")
+    return g.build(g.op("scaled", "rms_norm", [new], "points field", "fp32", over="field"))
+
+
+def test_any_graph(tmp_path: object) -> None:
+    graph = stencil()
+    result = optimize(graph, hardware=Cluster.of("h200", 8))
+    point = result.frontier[0]
+    assert "points→8" in point.plan or "mode→8" in point.plan
+    from pathlib import Path
+
+    path = Path(str(tmp_path)) / "stencil.rl"
+    path.write_text(dump(graph), encoding="utf-8")
+    again = optimize(path, hardware="h200", gpus=8)
+    assert again.frontier[0].sim.step_s == point.sim.step_s
+
+
+def test_one_gpu() -> None:
+    assert optimize(stencil(), hardware="h200", gpus=1).frontier[0].mesh == ()
+
+
+def test_nothing_fits() -> None:
+    with pytest.raises(CapacityError, match="fits at no batch size"):
+        run(gpus=1, batch=[1])
