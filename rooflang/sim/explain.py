@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from rooflang.cost.model import CostModel
 from rooflang.place.lower import PlacedGraph
 from rooflang.sim.build import Built, build
-from rooflang.sim.engine import Timeline, run
+from rooflang.sim.cache import TIMELINES
+from rooflang.sim.engine import Timeline
 from rooflang.sim.fleet import Override
 from rooflang.sim.result import Overlap, SimResult
 from rooflang.sim.simulate import result_of, simulate
@@ -111,7 +112,7 @@ def explain(
     Memory is not checked. Raises `PlacementError` for sizes that do not divide.
     """
     built = build(placed, cost, overlap=overlap, overrides=overrides)
-    timeline = run(built.program)
+    timeline = TIMELINES.run(built.program)
     result = result_of(built, timeline, cost, tokens, overlap)
     slowest = max(range(len(result.stages)), key=lambda s: result.stages[s].span_s(overlap))
     path = critical_path(built, timeline, slowest)

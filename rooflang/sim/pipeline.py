@@ -12,14 +12,15 @@ from rooflang.errors import ValueRangeError
 from rooflang.place.lower import PlacedGraph
 from rooflang.sim.book import Book
 from rooflang.sim.build import Built, Scene, assemble
+from rooflang.sim.cache import TIMELINES
 from rooflang.sim.csr import FloatArray
-from rooflang.sim.engine import Timeline, run
+from rooflang.sim.engine import Timeline
 from rooflang.sim.fleet import Override
 from rooflang.sim.memory import overflows, peak_bytes
 from rooflang.sim.schedule import BATCH, Issue, one_batch, split_batch, two_batches
 
-#: Two cycles that differ by less, relatively, are the steady state.
-_STEADY = 1e-3
+#: Cycles that differ by less, relatively, are the steady state: sends that meet collectives on a link shift them a bit.
+_STEADY = 1e-2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +30,8 @@ class PipelineResult:
     `first_s` is the latency of the first micro-batch, alone at the head; `fill_s` when the last stage begins, `drain_s`
     how long the first stage has nothing left to do before the end, `total_s` the whole run. `cycle_s` is, in the steady
     state, the time from one step of a micro-batch to its next (with one step: what all micro-batches take at the rate
-    at which they leave), and `steady` whether the last two cycles agree. `idle[s]` is the part of `total_s` in which
-    stage s does nothing; `peak_bytes[s]` includes the caches of all micro-batches.
+    at which they leave), and `steady` whether the later cycles agree within 1%. `idle[s]` is the part of `total_s` in
+    which stage s does nothing; `peak_bytes[s]` includes the caches of all micro-batches.
 
     `tok_s_gpu` and `tok_s_user` are those of the steady state; `run_tok_s_gpu` counts fill and drain too.
     """
@@ -90,7 +91,7 @@ def simulate_pipeline(
         waves_resident=waves,
         begins_after={wave: wave - waves for wave in range(waves, waves * steps)},
     )
-    timeline = run(built.program)
+    timeline = TIMELINES.run(built.program)
     if check_memory:
         for overflow in overflows(built.program, timeline):
             raise overflow.error(where=placed.plan.origin)
@@ -148,18 +149,19 @@ def _ends(built: Built, timeline: Timeline) -> FloatArray:
 def _cycle(ends: FloatArray) -> tuple[float, bool]:
     """(time of a cycle, whether it repeats) from the ends of every step of every micro-batch."""
     steps, count = ends.shape
-    if steps == 1:
-        if count == 1:
-            return float(ends[0, 0]), True
-        gaps = np.diff(ends[0])
-        return float(gaps[-1]) * count, _agree(gaps)
-    cycles = np.diff(ends[:, -1])
-    return float(cycles[-1]), _agree(cycles)
+    if steps > 1:
+        return _settled(np.diff(ends[:, -1]))
+    if count == 1:
+        return float(ends[0, 0]), True
+    gap_s, steady = _settled(np.diff(ends[0]))
+    return gap_s * count, steady
 
 
-def _agree(times_s: FloatArray) -> bool:
-    """Whether the last two are the same."""
-    return len(times_s) > 1 and abs(float(times_s[-1] / times_s[-2]) - 1.0) <= _STEADY
+def _settled(times_s: FloatArray) -> tuple[float, bool]:
+    """The mean of the later half, and whether all of that half is about the same."""
+    later = times_s[len(times_s) // 2 :]
+    mean_s = float(later.mean())
+    return mean_s, len(later) > 1 and float(np.ptp(later)) <= _STEADY * mean_s
 
 
 def _busy(built: Built, timeline: Timeline, stage: int) -> tuple[float, float, float]:

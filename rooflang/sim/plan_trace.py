@@ -15,7 +15,8 @@ from rooflang.cost.record import Cost
 from rooflang.errors import ValueRangeError
 from rooflang.place.lower import PlacedGraph
 from rooflang.sim.build import Built, Scene, build
-from rooflang.sim.engine import Timeline, run
+from rooflang.sim.cache import TIMELINES
+from rooflang.sim.engine import Timeline
 from rooflang.sim.explain import bound_of, critical_path
 from rooflang.sim.fleet import Override
 from rooflang.sim.memory import occupancy
@@ -43,7 +44,7 @@ def write_plan_trace(
     Raises `ValueRangeError` for a GPU that the plan does not use. Memory is not checked.
     """
     built = build(placed, cost, overlap=overlap, overrides=overrides)
-    timeline = run(built.program)
+    timeline = TIMELINES.run(built.program)
     models = Scene.of(placed, cost, overrides=overrides).book.models
     shown = _shown(built, gpus)
     slices = _slices(built, timeline, models, shown)

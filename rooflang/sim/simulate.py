@@ -9,7 +9,8 @@ from rooflang.errors import CapacityError, PlacementError
 from rooflang.place.lower import PlacedGraph
 from rooflang.sim.account import groups_s, stage_results
 from rooflang.sim.build import Built, build
-from rooflang.sim.engine import Timeline, run
+from rooflang.sim.cache import TIMELINES
+from rooflang.sim.engine import Timeline
 from rooflang.sim.fleet import Override
 from rooflang.sim.memory import live_at_peak, overflows, peak_bytes
 from rooflang.sim.result import Bracket, Overlap, SimResult, StageResult
@@ -75,7 +76,7 @@ def bracket(
 
 
 def _run(built: Built, placed: PlacedGraph, check_memory: bool) -> Timeline:
-    timeline = run(built.program)
+    timeline = TIMELINES.run(built.program)
     if check_memory:
         for overflow in overflows(built.program, timeline):
             raise overflow.error(where=placed.plan.origin)

@@ -104,7 +104,7 @@ def test_prefill_is_one_step_and_its_rate_is_that_of_the_slowest_stage() -> None
     two = replace(cost, sizes={**cost.sizes, "batch": 2})
     alone = simulate(placed, two, tokens=8192, overlap="none", check_memory=False)
     assert found.steady
-    assert found.tok_s_gpu == pytest.approx(alone.tok_s_gpu, rel=1e-3)
+    assert found.tok_s_gpu == pytest.approx(alone.tok_s_gpu, rel=5e-3)
     assert found.tok_s_user == pytest.approx(8192 / found.first_s)
 
 
