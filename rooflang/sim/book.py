@@ -9,14 +9,17 @@ from rooflang.cost.record import Cost
 from rooflang.errors import PlacementError
 from rooflang.ir.cut import Spec, show_spec
 from rooflang.ir.tensor import Tensor
-from rooflang.place.lower import LiftedOp
+from rooflang.place.lower import LiftedOp, PlacedGraph
 from rooflang.sim.costs import LiftedCosts
+from rooflang.sim.remote import with_tiers
 
 
 class Book:
-    """Costs at one batch size, as floats. `models[colour]` is the cost model of the ranks of that colour."""
+    """Costs at one batch size, as floats, leaves read where they lie. `models[colour]` is the cost model of the ranks
+    of that colour."""
 
-    def __init__(self, models: Sequence[CostModel]) -> None:
+    def __init__(self, placed: PlacedGraph, models: Sequence[CostModel]) -> None:
+        self.placed = placed
         self.models = tuple(models)
         self._known = [LiftedCosts(model) for model in models]
         self._costs: dict[int, dict[int, Cost]] = {}
@@ -27,7 +30,11 @@ class Book:
         found = self._known[colour].of(lifted)
         floats = self._costs.setdefault(colour, {})
         if id(found) not in floats:  # the table of `_known` keeps every record, and so its id
-            floats[id(found)] = _as_floats(found, lifted)
+            if lifted.mode is not None:
+                plan = self.placed.plan.blocks[self.placed.blocks.kind_of[lifted.block]]
+                floats[id(found)] = _as_floats(with_tiers(found, lifted.mode, plan, self.models[colour]), lifted)
+            else:
+                floats[id(found)] = _as_floats(found, lifted)
         return floats[id(found)]
 
     def size_bytes(self, tensor: Tensor, spec: Spec, colour: int = 0) -> int:

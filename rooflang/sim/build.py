@@ -19,9 +19,13 @@ from rooflang.sim.emit import Emitter
 from rooflang.sim.fleet import Fleet, Override
 from rooflang.sim.program import Program
 from rooflang.sim.ranks import Ranks, ranks_of
+from rooflang.sim.remote import tier_lanes
 from rooflang.sim.result import Overlap
 from rooflang.sim.schedule import Issue, one_batch, split_batch, two_batches
 from rooflang.sim.traffic import Traffic
+
+#: Two operators, by name: the second waits for the first.
+ControlEdge = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -75,9 +79,10 @@ class Scene:
             Traffic.of(placed, cost.assumptions),
             fleet.colour[: mesh.gpus * stages],
             tuple(overrides),
-            explicit=explicit,
+            tier_lanes(placed),
+            explicit,
         )
-        return cls(book=Book([replace(cost, cluster=cluster) for cluster in fleet.clusters]), ranks=ranks)
+        return cls(book=Book(placed, [replace(cost, cluster=cluster) for cluster in fleet.clusters]), ranks=ranks)
 
 
 def build(
@@ -87,15 +92,20 @@ def build(
     overlap: Overlap = "none",
     overrides: Sequence[Override] = (),
     explicit: bool = False,
+    control: Sequence[ControlEdge] = (),
 ) -> Built:
-    """The program of one step. `cost` must be a model for one batch size. Raises `PlacementError` for sizes that do
-    not divide, and for a batch that two-batch overlap cannot halve."""
+    """The program of one step. `cost` must be a model for one batch size; `control` are pairs of operators by name, of
+    which the second waits for the first.
+
+    Raises `PlacementError` for sizes that do not divide, and for a batch that two-batch overlap cannot halve,
+    `UnknownNameError` for a control edge to nothing, `GraphError` for one that closes a cycle.
+    """
     waves = len(placed.plan.stages)
     if overlap != "two-batch":
         scene = Scene.of(placed, cost, overrides=overrides, explicit=explicit)
-        return assemble(placed, scene, one_batch(placed), waves_resident=waves)
+        return assemble(placed, scene, one_batch(placed), waves_resident=waves, control=control)
     half = Scene.of(placed, split_batch(cost, 2), overrides=overrides, explicit=explicit)
-    return assemble(placed, half, two_batches(placed, half.book), waves_resident=2 * waves)
+    return assemble(placed, half, two_batches(placed, half.book), waves_resident=2 * waves, control=control)
 
 
 def assemble(
@@ -105,6 +115,7 @@ def assemble(
     *,
     waves_resident: int,
     begins_after: Mapping[int, int] | None = None,
+    control: Sequence[ControlEdge] = (),
 ) -> Built:
     """The program that issues these operators in this order. Every rank holds caches and states of `waves_resident`
     waves; a wave in `begins_after` begins when the other one has ended."""
@@ -113,6 +124,7 @@ def assemble(
         emitter = Emitter(placed, scene.book, scene.ranks, waves_resident)
         for wave, lifted, stream in issues:
             emitter.emit(wave, lifted, stream, after.get(wave, -1))
+        emitter.order(control)
         emitter.emit_values()
         program = emitter.program.build()
     costs = [Cost()] * len(emitter.ops)

@@ -9,6 +9,7 @@ from rooflang.place.lower import LiftedOp
 from rooflang.sim.book import Book
 from rooflang.sim.program import CAP_ONE, Component
 from rooflang.sim.ranks import HOP, Ranks, Team, kind_of
+from rooflang.sim.remote import lane_name
 from rooflang.sim.traffic import Axes, exchange_axes, owner_axes, routed_axes
 
 
@@ -85,9 +86,10 @@ class Crews:
                 if seconds > 0:
                     parts.append((resource, seconds, CAP_ONE, False))
         first = costs[runs[0]]
-        for (level, _), shares in team.shares.items():
+        for lane, shares in team.shares.items():
+            name = lane_name(lane)
             for member, link, count, slowness in shares:
-                seconds = costs.get(member, first).levels_s.get(level, 0.0)
+                seconds = costs.get(member, first).levels_s.get(name, 0.0)
                 if seconds > 0:
                     parts.append((self._first_link + link, seconds * slowness, CAP_ONE * count, True))
         levels = {level for cost in costs.values() for level in cost.levels_s}

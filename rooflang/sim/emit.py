@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 
 from rooflang.cost.record import Cost
+from rooflang.errors import UnknownNameError
 from rooflang.ir.tensor import Role
 from rooflang.place.lower import LiftedOp, PlacedGraph, Value
 from rooflang.place.storage import storage, stored
@@ -12,6 +13,7 @@ from rooflang.sim.book import Book
 from rooflang.sim.crews import Crew, Crews
 from rooflang.sim.program import ProgramBuilder
 from rooflang.sim.ranks import Ranks, kind_of
+from rooflang.sim.remote import HBM
 from rooflang.sim.traffic import Axes
 
 #: Roles of which every wave in flight has its own.
@@ -43,23 +45,37 @@ class Emitter:
                 self.program.add_resource(f"{name} of {ranks.name(c)}")
         for name in ranks.link_names:
             self.program.add_resource(name)
-        self._memory = [self._hbm(c, waves_resident) for c in classes]
+        self._memory = self._residents(waves_resident)
         self._crews = Crews(book, ranks)
         self._ready: dict[tuple[int, Value], _ByClass] = {}
         self._maker: dict[tuple[int, Value], dict[int, int]] = {}
         self._readers: dict[tuple[int, Value], _ByClass] = {}
         self._joins: dict[tuple[int, ...], list[int]] = {}
 
-    def _hbm(self, number: int, waves: int) -> int:
-        """HBM of a rank of the class, with its residents: weights once, caches and states for every wave in flight."""
-        colour, stage = self.ranks.colour[number], self.ranks.stage[number]
-        resident = [
-            (r.name, self.book.size_bytes(r.tensor, r.spec, colour) * (waves if r.tensor.role in PER_WAVE else 1))
-            for r in self.placed.residents
-            if r.stage == stage and r.tier == "hbm"
-        ]
-        capacity = round(self.book.models[colour].cluster.device.hbm_bytes)
-        return self.program.add_memory(f"HBM of {self.ranks.name(number)}", capacity, resident)
+    def _residents(self, waves: int) -> list[int]:
+        """Add the memories: HBM of every class, with its residents (weights once, caches and states for every wave in
+        flight), then a rank's share of each other memory that holds something. Return those of HBM."""
+        by_tier = {tier: [r for r in self.placed.residents if r.tier == tier] for tier in self._tiers()}
+        numbers: dict[str, list[int]] = {}
+        for tier, leaves in by_tier.items():
+            for c in range(len(self.ranks.stage)):
+                colour, stage = self.ranks.colour[c], self.ranks.stage[c]
+                resident = [
+                    (
+                        r.name,
+                        self.book.size_bytes(r.tensor, r.spec, colour) * (waves if r.tensor.role in PER_WAVE else 1),
+                    )
+                    for r in leaves
+                    if r.stage == stage
+                ]
+                cluster = self.book.models[colour].cluster
+                room = cluster.device.hbm_bytes if tier == HBM else cluster.tier(tier).capacity_bytes
+                name = f"{tier.upper()} of {self.ranks.name(c)}"
+                numbers.setdefault(tier, []).append(self.program.add_memory(name, round(room), resident))
+        return numbers[HBM]
+
+    def _tiers(self) -> list[str]:
+        return list(dict.fromkeys([HBM, *(r.tier for r in self.placed.residents)]))
 
     # -- operators ----------------------------------------------------------------------------------------------------
 
@@ -131,6 +147,23 @@ class Emitter:
             for c in crew.runs:
                 for holder in self._group(c, routed) if routed and index == 0 else (c,):
                     readers.setdefault(holder, []).append(op)
+
+    def order(self, control: Sequence[tuple[str, str]]) -> None:
+        """Let the second operator of each pair wait, on every rank and in every wave, for the first on that rank; where
+        they run on different ranks, for all of it. Raises `UnknownNameError`."""
+        if not control:
+            return
+        values = {op.name: op.write for op in self.placed.ops}
+        for pair in control:
+            for name in pair:
+                if name not in values:
+                    raise UnknownNameError("operator", name, values, where="control edge")
+        for wave in dict.fromkeys(self.waves):
+            for first, second in control:
+                before, after = self._maker[wave, values[first]], self._maker[wave, values[second]]
+                for c, op in after.items():
+                    for earlier in [before[c]] if c in before else self._join(list(dict.fromkeys(before.values()))):
+                        self.program.add_edge(earlier, op)
 
     # -- values -------------------------------------------------------------------------------------------------------
 

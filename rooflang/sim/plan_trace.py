@@ -21,6 +21,7 @@ from rooflang.sim.explain import bound_of, critical_path
 from rooflang.sim.fleet import Override
 from rooflang.sim.memory import occupancy
 from rooflang.sim.program import CAP_ONE
+from rooflang.sim.remote import lane_bytes_per_s
 from rooflang.sim.result import Overlap
 from rooflang.sim.trace import Counter, Slice, write_trace
 
@@ -108,7 +109,7 @@ def _args(built: Built, timeline: Timeline, model: CostModel, op: int, cost: Cos
     if max(built.waves, default=0):
         args["micro-batch"] = built.waves[op]
     for level, seconds in cost.levels_s.items():
-        args[f"{level}_bytes"] = round(seconds * model.cluster.level(level).bytes_per_s)
+        args[f"{level}_bytes"] = round(seconds * lane_bytes_per_s(model.cluster, level))
     if cost.levels_s:
         args["latency_s"] = cost.alpha_s
     if lifted.mode is not None:

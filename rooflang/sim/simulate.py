@@ -8,7 +8,7 @@ from rooflang.cost.model import CostModel
 from rooflang.errors import CapacityError, PlacementError
 from rooflang.place.lower import PlacedGraph
 from rooflang.sim.account import groups_s, stage_results
-from rooflang.sim.build import Built, build
+from rooflang.sim.build import Built, ControlEdge, build
 from rooflang.sim.cache import TIMELINES
 from rooflang.sim.engine import Timeline
 from rooflang.sim.fleet import Override
@@ -28,13 +28,15 @@ def simulate(
     check_memory: bool = True,
     overrides: Sequence[Override] = (),
     explicit: bool = False,
+    control: Sequence[ControlEdge] = (),
 ) -> SimResult:
     """Simulate one step of a placed graph at one batch size; `tokens` is how many tokens a request gains (1 in decode).
 
     `overlap` says how computation and communication share the time: `none`, each operator after the other; `two-batch`,
     two halves of the batch really interleaved on two streams of each device; `perfect`, the run without overlap less
     the smaller of C and N per GPU (the RoofLang paper, arXiv 2609.12551, section on evaluation). `overrides` are GPUs
-    and links that are not as the cluster says. With `explicit` every rank has operators of its own; the result is the
+    and links that are not as the cluster says; `control` are pairs of operators by name, of which the second waits for
+    the first. With `explicit` every rank has operators of its own; the result is the
     same, bit for bit, and takes as many times longer as there are equal ranks.
 
     Raises `CapacityError`, naming the largest tensors, when the plan does not fit and `check_memory` is set,
@@ -42,7 +44,7 @@ def simulate(
     """
     if check_memory and not overrides:
         refuse_hopeless(placed.plan, placed.blocks, cost, overlap)
-    built = build(placed, cost, overlap=overlap, overrides=overrides, explicit=explicit)
+    built = build(placed, cost, overlap=overlap, overrides=overrides, explicit=explicit, control=control)
     timeline = _run(built, placed, check_memory)
     return result_of(built, timeline, cost, tokens, overlap)
 
@@ -88,7 +90,7 @@ def result_of(built: Built, timeline: Timeline, cost: CostModel, tokens: int, ov
     peaks, capacity = peak_bytes(built.program, timeline), built.program.memory_capacity_bytes
     stages = stage_results(built, timeline, peaks, overlap)
     slowest = max(range(len(stages)), key=lambda s: stages[s].span_s(overlap))
-    fullest = max(range(len(peaks)), key=lambda memory: int(peaks[memory]) / int(capacity[memory]))
+    fullest = max(range(len(built.ranks.stage)), key=lambda memory: int(peaks[memory]) / int(capacity[memory]))
     step_s = stages[slowest].span_s(overlap)
     batch = float(cost.sizes.get("batch", 1))
     return SimResult(

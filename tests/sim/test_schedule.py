@@ -41,7 +41,7 @@ def test_halves_that_do_not_divide_over_the_mesh_are_refused() -> None:
 
 def test_runs_of_the_halves_alternate_and_each_stream_is_in_order() -> None:
     placed, cost = placed_model(batch=64)
-    issues = two_batches(placed, Book([split_batch(cost, 2)]))
+    issues = two_batches(placed, Book(placed, [split_batch(cost, 2)]))
     for wave in (0, 1):
         assert [op for w, op, _ in issues if w == wave] == list(placed.ops)
     for stream in (KERNELS, NETWORK):

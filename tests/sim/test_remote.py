@@ -1,0 +1,116 @@
+"""Leaves in DRAM or on a drive: what their kernels cost, whose memory they take, and whom they meet on the way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rooflang.errors import CapacityError
+from rooflang.place.lower import lower
+from rooflang.sim.build import build
+from rooflang.sim.engine import run
+from rooflang.sim.remote import lane_bytes_per_s, tier_lanes
+from rooflang.sim.simulate import simulate
+from rooflang.sim.verdict import verdict
+
+from .plans import Placed, placed_model
+
+
+def with_leaves_in(placed: Placed, tier: str, ending: str) -> Placed:
+    """The same plan with all leaves whose name ends so in a tier."""
+    graph, cost = placed
+    plan, blocks = graph.plan, graph.blocks
+    kinds = {
+        kind.name: replace(
+            plan.blocks[kind.name],
+            tiers={leaf.name: tier for leaf in kind.leaves if leaf.name.endswith(ending)},
+        )
+        for kind in blocks.kinds
+    }
+    return lower(replace(plan, blocks=kinds), blocks), cost
+
+
+@pytest.mark.parametrize(("hardware", "tier"), [("gb300", "dram"), ("b300", "dram"), ("b300", "nvme")])
+def test_a_remote_leaf_is_read_at_the_rate_of_its_route(hardware: str, tier: str) -> None:
+    near = placed_model(hardware=hardware)
+    far = with_leaves_in(near, tier, "experts_w13")
+    assert tier_lanes(far[0]) == ((tier, "read"), (tier, "write"))
+    cluster = far[1].cluster
+    one, other = (build(*placed) for placed in (near, far))
+    moved = 0
+    for op, (before, after) in enumerate(zip(one.costs, other.costs)):
+        if f"{tier} read" in after.levels_s:
+            size = (before.memory_s - after.memory_s) * cluster.device.hbm_bytes_per_s
+            rate = lane_bytes_per_s(cluster, f"{tier} read")
+            assert after.levels_s[f"{tier} read"] * rate == pytest.approx(size, rel=1e-9)
+            assert after.alpha_s == cluster.tier(tier).latency_s
+            took = run(other.program).end_s[op] - run(other.program).start_s[op] if not moved else 0
+            assert not took or took == pytest.approx(size / rate + after.alpha_s, rel=1e-9)
+            moved += 1
+        else:
+            assert before == after
+    assert moved == 43
+
+
+def test_it_takes_room_where_it_lies() -> None:
+    near = placed_model(hardware="gb300")
+    far = with_leaves_in(near, "dram", "experts_w13")
+    one, other = (build(*placed).program for placed in (near, far))
+    assert one.memory_names == ("HBM of stage 0",)
+    assert other.memory_names == ("HBM of stage 0", "DRAM of stage 0")
+    assert sum(one.memory_resident_bytes) == sum(other.memory_resident_bytes)
+    assert other.memory_capacity_bytes[1] == far[1].cluster.tier("dram").capacity_bytes
+    near_result, far_result = (simulate(*placed, tokens=1) for placed in (near, far))
+    assert far_result.peak_bytes < near_result.peak_bytes - 0.9 * other.memory_resident_bytes[1]
+
+
+def test_a_tier_that_is_too_small_overflows_by_name() -> None:
+    far = with_leaves_in(placed_model(hardware="gb300", gpus=8, dp=8), "dram", "_cache")
+    big = replace(far[1], sizes={**far[1].sizes, "batch": 16384})
+    with pytest.raises(CapacityError, match="DRAM of stage 0 needs"):
+        simulate(far[0], big, tokens=1)
+
+
+def test_appending_to_a_remote_cache_writes_there() -> None:
+    far = with_leaves_in(placed_model(hardware="gb300"), "dram", "_cache")
+    built = build(*far)
+    appends = [cost for op, cost in zip(built.ops, built.costs) if op.mode and op.mode.op.kind == "kv_append"]
+    assert appends and all("dram write" in cost.levels_s for cost in appends)
+
+
+def test_bounds_hold_for_remote_leaves_too() -> None:
+    for ending in ("experts_w13", "_cache", "_w"):
+        placed, cost = with_leaves_in(placed_model(), "dram", ending)
+        for overlap in ("none", "perfect", "two-batch"):
+            found = simulate(placed, cost, tokens=1, overlap=overlap)  # type: ignore[arg-type]
+            bound = verdict(placed.plan, placed.blocks, cost, overlap=overlap)  # type: ignore[arg-type]
+            assert bound.least_step_s <= found.step_s
+            assert bound.least_bytes <= found.peak_bytes + 1
+
+
+def test_reads_from_dram_and_arrivals_at_the_nic_share_the_pcie_link() -> None:
+    """On B300 both come into the GPU over 128 GB/s: 64 of DRAM and 100 of InfiniBand do not fit."""
+    placed, cost = with_leaves_in(placed_model(gpus=16, dp=16, batch=4096), "dram", "shared_w13")
+    beside = [replace(op, stream=1) if op.name.endswith("shared_up") else op for op in placed.ops]
+    built = build(replace(placed, ops=tuple(beside)), cost)
+    program, timeline = built.program, run(built.program)
+    links = [i for i, name in enumerate(program.resource_names) if name.startswith("pcie") and "→ gpu" in name]
+    assert len(links) == 1
+    rows = np.flatnonzero(program.component_resource == links[0])
+    op = np.repeat(np.arange(program.op_count), np.diff(program.component_start))[rows]
+    stretch = (timeline.component_end_s[rows] - timeline.start_s[op]) / program.component_s[rows]
+    names = {built.ops[i].name.split(".")[-1] for i, slower in zip(op, stretch > 1.1) if slower}
+    assert {"dispatch", "shared_up"} <= names <= {"dispatch", "combine", "shared_up"}
+    assert stretch.max() <= 2.0 * (1 + 1e-9)
+
+
+def test_every_rank_by_itself_reads_the_same() -> None:
+    far = with_leaves_in(placed_model(gpus=16, dp=4, cp=2, pp=2), "dram", "experts_w13")
+    for overlap in ("none", "two-batch"):
+        few, every = (
+            simulate(*far, tokens=1, overlap=overlap, explicit=explicit)  # type: ignore[arg-type]
+            for explicit in (False, True)
+        )
+        assert replace(few, events=0, operators=0) == replace(every, events=0, operators=0)
