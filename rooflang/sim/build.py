@@ -23,6 +23,7 @@ from rooflang.sim.remote import tier_lanes
 from rooflang.sim.result import Overlap
 from rooflang.sim.schedule import Issue, one_batch, split_batch, two_batches
 from rooflang.sim.traffic import Traffic
+from rooflang.sim.uneven import Extents, on_rank, uneven_extents
 
 #: Two operators, by name: the second waits for the first.
 ControlEdge = tuple[str, str]
@@ -67,22 +68,36 @@ class Scene:
 
     @classmethod
     def of(
-        cls, placed: PlacedGraph, cost: CostModel, *, overrides: Sequence[Override] = (), explicit: bool = False
+        cls,
+        placed: PlacedGraph,
+        cost: CostModel,
+        *,
+        overrides: Sequence[Override] = (),
+        explicit: bool = False,
+        uneven: bool = False,
     ) -> Scene:
-        """The scene for costs at one batch size; with `explicit` every rank is a class of its own."""
+        """The scene for costs at one batch size. With `explicit` every rank is a class of its own; with `uneven`
+        extents that do not divide are cut unevenly."""
         mesh, stages = placed.plan.mesh, len(placed.plan.stages)
         fleet = Fleet.of(cost.cluster, overrides)
+        extents = uneven_extents(placed, cost) if uneven else [()] * mesh.gpus
+        kinds: dict[tuple[int, Extents], int] = {}
+        colour = tuple(
+            kinds.setdefault((fleet.colour[rank], extents[rank % mesh.gpus]), len(kinds))
+            for rank in range(mesh.gpus * stages)
+        )
         ranks = ranks_of(
             cost.cluster,
             mesh,
             stages,
             Traffic.of(placed, cost.assumptions),
-            fleet.colour[: mesh.gpus * stages],
+            colour,
             tuple(overrides),
             tier_lanes(placed),
             explicit,
         )
-        return cls(book=Book(placed, [replace(cost, cluster=cluster) for cluster in fleet.clusters]), ranks=ranks)
+        models = [on_rank(replace(cost, cluster=fleet.clusters[device]), held) for device, held in kinds]
+        return cls(book=Book(placed, models), ranks=ranks)
 
 
 def build(
@@ -92,6 +107,7 @@ def build(
     overlap: Overlap = "none",
     overrides: Sequence[Override] = (),
     explicit: bool = False,
+    uneven: bool = False,
     control: Sequence[ControlEdge] = (),
 ) -> Built:
     """The program of one step. `cost` must be a model for one batch size; `control` are pairs of operators by name, of
@@ -102,9 +118,9 @@ def build(
     """
     waves = len(placed.plan.stages)
     if overlap != "two-batch":
-        scene = Scene.of(placed, cost, overrides=overrides, explicit=explicit)
+        scene = Scene.of(placed, cost, overrides=overrides, explicit=explicit, uneven=uneven)
         return assemble(placed, scene, one_batch(placed), waves_resident=waves, control=control)
-    half = Scene.of(placed, split_batch(cost, 2), overrides=overrides, explicit=explicit)
+    half = Scene.of(placed, split_batch(cost, 2), overrides=overrides, explicit=explicit, uneven=uneven)
     return assemble(placed, half, two_batches(placed, half.book), waves_resident=2 * waves, control=control)
 
 

@@ -27,16 +27,19 @@ def simulate(
     overlap: Overlap = "perfect",
     check_memory: bool = True,
     overrides: Sequence[Override] = (),
-    explicit: bool = False,
+    uneven: bool = False,
     control: Sequence[ControlEdge] = (),
+    explicit: bool = False,
 ) -> SimResult:
     """Simulate one step of a placed graph at one batch size; `tokens` is how many tokens a request gains (1 in decode).
 
     `overlap` says how computation and communication share the time: `none`, each operator after the other; `two-batch`,
     two halves of the batch really interleaved on two streams of each device; `perfect`, the run without overlap less
-    the smaller of C and N per GPU (the RoofLang paper, arXiv 2609.12551, section on evaluation). `overrides` are GPUs
-    and links that are not as the cluster says; `control` are pairs of operators by name, of which the second waits for
-    the first. With `explicit` every rank has operators of its own; the result is the
+    the smaller of C and N per GPU (the RoofLang paper, arXiv 2609.12551, section on evaluation).
+
+    `overrides` are GPUs and links that are not as the cluster says. With `uneven` extents that do not divide are cut
+    into whole elements, fewer on the last ranks; otherwise they are refused. `control` are pairs of operators by name,
+    of which the second waits for the first. With `explicit` every rank has operators of its own: the result is the
     same, bit for bit, and takes as many times longer as there are equal ranks.
 
     Raises `CapacityError`, naming the largest tensors, when the plan does not fit and `check_memory` is set,
@@ -44,7 +47,7 @@ def simulate(
     """
     if check_memory and not overrides:
         refuse_hopeless(placed.plan, placed.blocks, cost, overlap)
-    built = build(placed, cost, overlap=overlap, overrides=overrides, explicit=explicit, control=control)
+    built = build(placed, cost, overlap=overlap, overrides=overrides, explicit=explicit, uneven=uneven, control=control)
     timeline = _run(built, placed, check_memory)
     return result_of(built, timeline, cost, tokens, overlap)
 
