@@ -207,6 +207,7 @@ def test_refusals_of_steps() -> None:
     name = "layers.2.q_b"
     assert "no operator makes 'zzz'" in refused(lambda s: kernel(s, name).update(kernel="zzz"))
     assert "axis 7 of a mesh with 2" in refused(lambda s: kernel(s, name)["steps"][0].update(axis=7))
+    assert "axis 2 of a mesh with 2" in refused(lambda s: kernel(s, name)["steps"][1].update(axis=2))
     assert "left undecided" in refused(lambda s: kernel(s, name)["steps"].pop())
     assert "no such row" in refused(lambda s: kernel(s, name)["steps"][0].update(dim="vocab"))
     assert "says more" in refused(lambda s: kernel(s, name)["steps"][0].update(target="layers.2.q_a"))

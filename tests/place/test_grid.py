@@ -12,7 +12,7 @@ from rooflang.assumptions import PAPER, PHYSICAL
 from rooflang.errors import PlacementError, ValueRangeError
 from rooflang.hw import Cluster
 from rooflang.ir.blocks import Blocks, split_blocks
-from rooflang.ir.cut import PARTIAL, REPLICATED, CutKind, Spec
+from rooflang.ir.cut import OWNER, PARTIAL, REPLICATED, CutKind, Spec
 from rooflang.ir.graph import Graph, GraphBuilder
 from rooflang.ir.layout import Mode
 from rooflang.place.check import check_connected
@@ -178,7 +178,7 @@ def test_in_prefill_context_ranks_have_positions_and_caches_are_gathered_for_att
     for mode in modes(plan, ".last_token"):
         assert mode.out == ("batch", PARTIAL)
     assert {mode.op.kind for mode in modes(plan, ".rows")} == {"embed"}
-    assert [mode.choices[1] for mode in modes(plan, ".rows")] == [R]
+    assert [mode.choices[1] for mode in modes(plan, ".rows")] == [OWNER]
 
 
 def boundary(plan: Plan, graph: Graph, port: str) -> Spec:
@@ -245,7 +245,8 @@ def test_a_partition_with_another_number_of_stages_is_refused() -> None:
 
 def test_requests_that_do_not_divide_are_refused() -> None:
     assert "4 requests do not divide over 8 ranks (DP 8, CP 1)" in refused(mlp(batch=4), 8, 1, 1)
-    assert "12 requests do not divide over 8 ranks" in refused(mlp(batch=12), 8, 1, 1)
+    text = refused(mlp(batch=12), 8, 1, 1)
+    assert text.startswith("--batch: 12 requests do not divide over 8 ranks") and "a multiple of 8" in text
     # In decode the context ranks share the requests too; in prefill they share positions.
     assert "4 requests do not divide over 8 ranks (DP 2, CP 4)" in refused(small_v4("decode", batch=4), 2, 4, 1)
     plan = grid_plan(small_v4("prefill", batch=2), Cluster.of("b300", 8), dp=2, cp=4, pp=1)
@@ -254,7 +255,7 @@ def test_requests_that_do_not_divide_are_refused() -> None:
 
 def test_experts_that_do_not_divide_are_refused() -> None:
     graph = small_v4("decode").resized(expert=12)
-    assert "12 experts do not divide over 8 ranks (DP 8, CP 1)" in refused(graph, 8, 1, 1)
+    assert refused(graph, 8, 1, 1).startswith("--dp, --cp: 12 experts do not divide over 8 ranks (DP 8, CP 1)")
 
 
 def test_more_stages_than_layers_are_refused() -> None:

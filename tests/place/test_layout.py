@@ -8,6 +8,7 @@ from rooflang.errors import PlacementError, UnknownNameError
 from rooflang.hw import Cluster
 from rooflang.ir.blocks import split_blocks
 from rooflang.ir.cut import REPLICATED
+from rooflang.ir.graph import GraphBuilder
 from rooflang.place.certificate import certificate, replay
 from rooflang.place.check import check_connected
 from rooflang.place.layout import Layout
@@ -45,6 +46,17 @@ def test_a_cut_brings_its_collectives() -> None:
     layout = Layout.start(mlp(1), CLUSTER, [8])
     layout = layout.split_kernel("up0", "ffn").split_kernel("copy0", "ffn").split_kernel("down0", "ffn")
     assert names(layout) == ["first", "norm0", "up0", "copy0", "down0", "down0 all_reduce", "add0", "last"]
+
+
+def test_a_port_lies_as_it_was_made_and_partial_sums_are_summed_up() -> None:
+    layout = Layout.start(mlp(2), CLUSTER, [8]).split_kernel("first", "batch")
+    assert layout.plan().boundary[0] == ("batch",)
+    assert names(layout)[:2] == ["first", "first all_gather"]
+    g = GraphBuilder("sum", batch=8, hidden=16, ffn=16)
+    graph = g.build(g.op("y", "matmul", [g.input("x", "batch hidden"), g.weight("w", "hidden ffn")], "batch ffn"))
+    layout = Layout.start(graph, CLUSTER, [8]).split_kernel("y", "hidden")
+    assert layout.plan().boundary == {0: (R,)}
+    assert names(layout) == ["y", "y all_reduce"]
 
 
 def test_layers_of_one_kind_are_laid_alike() -> None:
