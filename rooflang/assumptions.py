@@ -68,9 +68,14 @@ class Assumptions:
     """MLA's products with the absorbed projections and KDA's short convolutions are kernels of their own (physical), or
     part of the attention kernel (paper)."""
 
-    checkpoint_dtypes: bool = True
-    """Weights have the dtypes of the published checkpoint (physical), or those of the paper's Table 4, which serves
-    K3's projections, shared experts and dense layer in FP8."""
+    checkpoint_weights: bool = True
+    """Weights are those of the published checkpoint (physical), or those that the paper's programs declare: K3's
+    projections, shared experts and dense layer in FP8 (Table 4) where the checkpoint has BF16, a bias for its short
+    convolutions, and an output norm gain per channel of all heads."""
+
+    gathered_blocks: bool = False
+    """K3's head takes the last token of every finished block of layers where it is (physical), or has the whole
+    sequences come together for it (paper)."""
 
     receive_buffers: bool = True
     """What a collective receives occupies memory until its last use (physical) or is free (paper)."""
@@ -100,7 +105,8 @@ PAPER = replace(
     kv_append=False,
     hash_routing=False,
     fused_attention=True,
-    checkpoint_dtypes=False,
+    checkpoint_weights=False,
+    gathered_blocks=True,
     receive_buffers=False,
 )
 

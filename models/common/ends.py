@@ -13,11 +13,11 @@ def embedding(s: Scope[Any], tokens: Tensor) -> Tensor:
     return s.op("rows", "embed", [tokens, s.weight("table", "vocab hidden")], f"{s.rows} hidden", group="embedding")
 
 
-def last_token(s: Scope[Any], x: Tensor, name: str = "last_token") -> Tensor:
-    """What the head reads of x: of a prompt only the last position is needed."""
+def last_token(s: Scope[Any], x: Tensor, name: str = "last_token", **attrs: Any) -> Tensor:
+    """What the head reads of x: of a prompt only the last position. Attributes are those of the kind `last_token`."""
     if not s.prefill:
         return x
-    return s.op(name, "last_token", [x], " ".join(d for d in x.dims if d != "seq"), group="head")
+    return s.op(name, "last_token", [x], " ".join(d for d in x.dims if d != "seq"), group="head", **attrs)
 
 
 def next_token(s: Scope[Any], x: Tensor, *, tied: bool) -> Tensor:

@@ -46,7 +46,7 @@ class Experts:
             rows = s.op("expert_gather", "to_hbm", [rows], wide, travel, **copy)
         up = s.weight("experts_w13", f"expert {self.width} gate ffn", self.dtype)
         # Where the profile copies rows to and from each expert, it runs the experts one after the other.
-        one_by_one = {"streamed": True} if s.assumptions.expert_copies else {}
+        one_by_one: dict[str, Any] = {"streamed": True} if s.assumptions.expert_copies else {}
         inner = s.op("expert_up", "gated_matmul", [rows, up], narrow, fill=fill, group="experts", **one_by_one)
         down = s.weight("experts_w2", f"expert ffn {self.width}", self.dtype)
         out = s.op("expert_down", "matmul", [inner, down], wide, fill=fill, group="experts")

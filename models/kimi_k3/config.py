@@ -91,7 +91,8 @@ class KimiK3Config(msgspec.Struct, frozen=True, kw_only=True):
     def attention_words(self) -> str:
         """The layers' attention in words, counted."""
         latent = sum(self.text_config.latent(layer) for layer in range(self.layers))
-        return f"{self.layers - latent} × state of {self.text_config.linear_attn_config.num_heads} heads, {latent} × context"
+        heads = self.text_config.linear_attn_config.num_heads
+        return f"{self.layers - latent} × state of {heads} heads, {latent} × context"
 
     @property
     def ffn_words(self) -> str:

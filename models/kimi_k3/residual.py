@@ -45,5 +45,10 @@ class Stream:
     def last_tokens(self, s: Scope) -> Stream:
         """The stream of the positions that the head reads."""
         assert self.running is not None
-        finished = (ends.last_token(s, x, f"last_token_{depth}") for depth, x in enumerate(self.finished))
+        whole = {"whole": True} if s.assumptions.gathered_blocks else {}
+        # The embedding comes from one rank as it is: nothing is gathered.
+        finished = [
+            ends.last_token(s, x, f"last_token_{depth}", **whole if depth else {})
+            for depth, x in enumerate(self.finished)
+        ]
         return Stream(running=ends.last_token(s, self.running), finished=tuple(finished))

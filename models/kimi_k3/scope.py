@@ -43,5 +43,5 @@ def dim_table(config: KimiLinearConfig, workload: Workload) -> dict[str, Dim]:
 
 
 def linear_dtype(s: Scope) -> str:
-    """Dtype of the weights of projections, shared experts and dense layers (see `Assumptions.checkpoint_dtypes`)."""
-    return "bf16" if s.assumptions.checkpoint_dtypes else "fp8_block"
+    """Dtype of the weights of projections, shared experts and dense layers (see `Assumptions.checkpoint_weights`)."""
+    return "bf16" if s.assumptions.checkpoint_weights else "fp8_block"

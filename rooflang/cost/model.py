@@ -18,7 +18,7 @@ from rooflang.cost.network import all_to_all, collective, latency_s, neighbour
 from rooflang.cost.record import Cost
 from rooflang.hw.cluster import Cluster
 from rooflang.hw.mesh import Mesh
-from rooflang.ir.cut import PARTIAL, STATES, Cut, CutKind, Spec
+from rooflang.ir.cut import PARTIAL, REPLICATED, STATES, Cut, CutKind, Spec
 from rooflang.ir.graph import Graph
 from rooflang.ir.layout import Mode, Transfer
 from rooflang.ir.op import Op, op_kind, signature
@@ -101,6 +101,12 @@ class CostModel:
         levels, alpha, remote = self._internal_network(mode, local)
         bad = np.where(good, 0.0, np.inf)
         memory = self._memory_s(mode, local, remote)
+        if (
+            any(isinstance(c, Cut) and c.kind is CutKind.SCAN and c.combine == "affine" for c in mode.choices)
+            and levels
+        ):
+            # The exchange stands between two passes of the operator, neither of which hides it.
+            alpha = alpha + np.maximum(compute, memory)
         return Cost(compute_s=compute + bad, memory_s=memory + bad, levels_s=levels, alpha_s=alpha)
 
     def flops(self, mode: Mode) -> Mapping[str, Num]:
@@ -150,15 +156,25 @@ class CostModel:
     def _memory_s(self, mode: Mode, local: Mapping[str, Num], remote: Num) -> Num:
         """Seconds of local memory. `remote` bytes are read or written over the network instead."""
         op, kind = mode.op, op_kind(mode.op.kind)
-        moved: Num = self._stored_bytes(op.output, mode.out) * kind.write_fraction(op, local, self.sizes) - remote
+        written = self._moved(op.output, mode.out, kind.write_fraction(op, local, self.sizes))
+        moved: Num = written * _passes(mode) + self._maps_bytes(mode, local) - remote
         for index, (tensor, spec) in enumerate(zip(op.operands, mode.operands, strict=True)):
             share = kind.read_fraction(op, index, local, self.sizes, self.assumptions)
-            moved = moved + self._stored_bytes(tensor, spec) * share
+            moved = moved + self._moved(tensor, spec, share)
         return moved / self.cluster.device.hbm_bytes_per_s
 
-    def _stored_bytes(self, tensor: Tensor, spec: Spec) -> Num:
-        """Bytes that a tensor has in memory on one rank."""
-        return 0.0 if tensor.role is Role.ON_CHIP else self.bytes(tensor, spec)
+    def _maps_bytes(self, mode: Mode, local: Mapping[str, Num]) -> Num:
+        """Bytes of the affine maps that a rank reads where it makes the last state from those of all shards."""
+        read: Num = 0.0
+        for axis, cut in enumerate(mode.choices):
+            if isinstance(cut, Cut) and cut.combine == "affine" and cut.out == REPLICATED:
+                read = read + _held(cut, local) * self.mesh.axes[axis].size
+        return read
+
+    def _moved(self, tensor: Tensor, spec: Spec, share: Num) -> Num:
+        """Bytes of a tensor that HBM moves on one rank. What comes on chip does so once: more passes over it read it,
+        or what it was made of, from memory."""
+        return self.bytes(tensor, spec) * (np.maximum(0.0, share - 1.0) if tensor.role is Role.ON_CHIP else share)
 
     # -- network inside an operator ---------------------------------------------------------------------------------
 
@@ -171,20 +187,27 @@ class CostModel:
             seconds, alpha, remote = self._routed(mode, routed)
             levels.update(seconds)
         for axis, choice in enumerate(mode.choices):
-            if isinstance(choice, Cut) and choice.stat_bytes and self._charged(choice):
+            if isinstance(choice, Cut) and choice.stat_bytes and self._charged(mode.op, choice):
                 found = self._exchanged(choice, axis, local)
                 levels = {k: levels.get(k, 0.0) + found.get(k, 0.0) for k in {**levels, **found}}
-                alpha += latency_s(self.cluster, self._group((axis,)))
+                alpha += latency_s(self.cluster, self._group((axis,))) + self._prefix_s(choice, axis, local)
         return levels, alpha, remote
 
-    def _charged(self, cut: Cut) -> bool:
-        """The paper's decode CP reduces partial outputs without exchanging top-k candidates (see `Assumptions`)."""
-        return cut.kind is not CutKind.FOLD or self.assumptions.partial_state
+    def _prefix_s(self, cut: Cut, axis: int, local: Mapping[str, Num]) -> Num:
+        """Seconds until the last rank has applied the affine maps of all others; the other ranks wait for it."""
+        if cut.combine != "affine":
+            return 0.0
+        return _held(cut, local) * (self.mesh.axes[axis].size - 1) / self.cluster.device.hbm_bytes_per_s
+
+    def _charged(self, op: Op, cut: Cut) -> bool:
+        """The paper's decode CP reduces partial outputs without exchanging top-k candidates (see `Assumptions`). Who is
+        part of another kernel has its summaries from there."""
+        return not op.attr("fused") and (cut.kind is not CutKind.FOLD or self.assumptions.partial_state)
 
     def _exchanged(self, cut: Cut, axis: int, local: Mapping[str, Num]) -> dict[str, Num]:
         """Seconds by level to exchange what the ranks of an axis have to know of each other. Top-k candidates and
         affine maps of all ranks come together, a suffix goes to the next rank, sums meet in an all-reduce."""
-        group, held = self._group((axis,)), math.prod(local[d] for d in cut.stat_rows) * cut.stat_bytes
+        group, held = self._group((axis,)), _held(cut, local)
         if cut.combine == "suffix":
             return neighbour(self.cluster, group, held)
         if cut.combine == "topk" or cut.kind in (CutKind.FOLD, CutKind.SCAN):
@@ -212,6 +235,18 @@ class CostModel:
         k = rows.fill * float(self.sizes[expert])
         share = 1.0 / self.parts(spec)[expert]
         return float((1.0 - (1.0 - share) ** k) / (k * share))
+
+
+def _held(cut: Cut, local: Mapping[str, Num]) -> Num:
+    """Bytes of what one rank has to tell of its share."""
+    return math.prod(local[d] for d in cut.stat_rows) * cut.stat_bytes
+
+
+def _passes(mode: Mode) -> int:
+    """How often the output is written: a copy that collects rows `across` a label goes axis by axis of those that cut
+    it, and has nothing to collect where none does."""
+    across = mode.op.attr("across")
+    return sum(isinstance(c, Cut) and c.dim == across for c in mode.choices) if across else 1
 
 
 def peaks_needed(graph: Graph) -> set[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from rooflang.errors import PlacementError
 from rooflang.ir.blocks import BlockKind
-from rooflang.ir.cut import Spec, show_spec
+from rooflang.ir.cut import OWNER, REPLICATED, Spec, show_spec
 from rooflang.ir.layout import Mode, Transfer, collective_of, make_transfer
 from rooflang.ir.tensor import RESIDENT_ROLES
 from rooflang.place.plan import BlockPlan
@@ -35,6 +35,15 @@ def path(tensor: str, before: Spec, after: Spec) -> tuple[Transfer, ...]:
     return tuple(out)
 
 
+def _lead(tensor: str, before: Spec, after: Spec) -> tuple[Transfer, ...]:
+    """The path between two specs; what one owner has goes to all before each takes its share."""
+    pairs = list(zip(before, after, strict=True))
+    whole = tuple(REPLICATED if old == OWNER != new else old for old, new in pairs)
+    if whole == before or all(collective_of(old, new) for old, new in pairs if old == OWNER != new):
+        return path(tensor, before, after)
+    return (*path(tensor, before, whole), *path(tensor, whole, after))
+
+
 def connect(kind: BlockKind, modes: Mapping[str, Mode], boundary: Mapping[str, Spec]) -> BlockPlan:
     """Complete the modes of a block with the paths between them.
 
@@ -51,8 +60,8 @@ def connect(kind: BlockKind, modes: Mapping[str, Mode], boundary: Mapping[str, S
                 continue
             if tensor.role in RESIDENT_ROLES:
                 raise PlacementError(f"{mode.op.name} reads the {tensor.role.value} {tensor.name} in another spec")
-            paths[(name, index)] = path(tensor.name, have, wanted)
+            paths[(name, index)] = _lead(tensor.name, have, wanted)
     exits = {
-        t.name: path(t.name, made[t.name], boundary[t.name]) for t in kind.outputs if made[t.name] != boundary[t.name]
+        t.name: _lead(t.name, made[t.name], boundary[t.name]) for t in kind.outputs if made[t.name] != boundary[t.name]
     }
     return BlockPlan(modes=dict(modes), paths=paths, exits=exits)

@@ -14,7 +14,7 @@ from rooflang.errors import PlacementError, ValueRangeError
 from rooflang.hw.cluster import Cluster
 from rooflang.hw.mesh import Mesh
 from rooflang.ir.blocks import BlockKind, Blocks, split_blocks
-from rooflang.ir.cut import PARTIAL, REPLICATED, Cut, CutKind, Spec
+from rooflang.ir.cut import OWNER, PARTIAL, REPLICATED, Cut, CutKind, Spec
 from rooflang.ir.graph import Graph
 from rooflang.ir.layout import Choice, Mode, make_mode
 from rooflang.ir.op import Op, signature
@@ -141,9 +141,10 @@ def _modes(kind: BlockKind, names: Sequence[str], decode: bool, one_stage: bool)
 def _choice(op: Op, axis: str, decode: bool, one_stage: bool, early: bool) -> Choice:
     tokens = BATCH if axis == "dp" or decode else SEQ
     if axis == "cp" and op.kind == "embed" and (decode or one_stage):
-        # One leader embeds for its whole CP group, which costs as much as each rank doing so. The published prefill
-        # points show the leader's time with one stage and not with several: this condition is fitted to them.
-        return REPLICATED
+        # One leader embeds for its whole CP group, the others wait for it. The published prefill points show the
+        # leader's time with one stage and not with several: this condition is fitted to them. In decode, where each
+        # rank of the group goes on with all of it, it costs as much if each one embeds.
+        return REPLICATED if decode else OWNER
     if axis == "cp" and decode:
         if op.kind in ("attention", "index_select", "kv_append"):
             return next((cut for cut in signature(op) if _by_context(cut, op)), REPLICATED)

@@ -10,8 +10,8 @@ from rooflang.place.lower import LiftedOp, PlacedGraph, Value
 
 def storage(placed: PlacedGraph, *, receive_buffers: bool) -> dict[Value, Value | None]:
     """The value in whose memory each value lies: itself, what it is a slice of or was written into, or None where it
-    takes no room beside the residents (a cache that was appended to, what stays on chip or is streamed). A kernel
-    whose output is read as one slice only keeps that slice.
+    takes no room beside the residents (a cache that was appended to, what stays on chip or is streamed). Of what
+    is read as one slice only, that slice is kept.
 
     Without receive buffers, what a collective or a one-pass copy delivers lies where its source does, and what a send
     delivers nowhere: the paper's profile (see `Assumptions.receive_buffers`).
@@ -19,10 +19,10 @@ def storage(placed: PlacedGraph, *, receive_buffers: bool) -> dict[Value, Value 
     found: dict[Value, Value | None] = {value: value for value in placed.inputs}
     sliced = _sliced(placed)
     for op in placed.ops:
-        if op.aliases is not None:
-            found[op.write] = op.write if op.aliases in sliced else found.get(op.aliases)
-        elif op.tensor.role is Role.ON_CHIP or _has(op, "streamed") or op.write in sliced:
+        if op.tensor.role is Role.ON_CHIP or _has(op, "streamed") or op.write in sliced:
             found[op.write] = None
+        elif op.aliases is not None:
+            found[op.write] = op.write if op.aliases in sliced else found.get(op.aliases)
         elif receive_buffers or (op.kind == "kernel" and not _has(op, "one_pass")):
             found[op.write] = op.write
         else:
@@ -31,12 +31,12 @@ def storage(placed: PlacedGraph, *, receive_buffers: bool) -> dict[Value, Value 
 
 
 def _sliced(placed: PlacedGraph) -> set[Value]:
-    """What kernels make and nobody reads but one slice of it, taken in the same block."""
+    """What nobody reads but one slice of it, taken in the block where it was made."""
     readers: dict[Value, list[LiftedOp]] = {}
     for op in placed.ops:
         for value in op.reads:
             readers.setdefault(value, []).append(op)
-    makers = (op for op in placed.ops if op.kind == "kernel" and op.write not in placed.outputs)
+    makers = (op for op in placed.ops if op.kind != "send" and op.write not in placed.outputs)
     return {op.write for op in makers if [_slices(reader, op) for reader in readers.get(op.write, ())] == [True]}
 
 

@@ -210,7 +210,9 @@ def test_scans_hand_on_what_the_next_rank_needs_or_gather_maps(
     scan = replace(cut(graph, "y", "hidden"), kind=CutKind.SCAN, combine=combine)
     cost = model(graph, [4], assumptions=assumptions).mode(mode(graph, "y", scan))
     assert cost.levels_s == near({"nvlink": moved / NVLINK})
-    assert cost.alpha_s == near(NVLINK_S)
+    # Maps are made before and applied after the exchange, and the last rank applies those of three others first.
+    waits = 3 * 64 * 4 / HBM + cost.local_s if combine == "affine" else 0.0
+    assert cost.alpha_s == near(NVLINK_S + waits)
 
 
 @pytest.mark.parametrize("assumptions", [PHYSICAL, PAPER], ids=lambda a: a.name)

@@ -66,10 +66,31 @@ def conv_step(g: GraphBuilder) -> Tensor:
     return g.op("y", "conv_step", [g.input("s", "b tap h c"), g.weight("w", "h c tap")], "b h c", fused=True)
 
 
+@case("b seq c tap")
+def short_conv_bias(g: GraphBuilder) -> Tensor:
+    operands = [g.input("x", "b seq c"), g.weight("w", "c tap"), g.weight("bias", "c")]
+    return g.op("y", "short_conv", operands, "b seq c", taps=2)
+
+
+@case("b tap h c")
+def conv_step_bias(g: GraphBuilder) -> Tensor:
+    operands = [g.input("s", "b tap h c"), g.weight("w", "h c tap"), g.weight("bias", "c h")]
+    return g.op("y", "conv_step", operands, "b h c")
+
+
+@case("b h c")
+def rms_norm_gains(g: GraphBuilder) -> Tensor:
+    return g.op("y", "rms_norm", [g.input("x", "b h c"), g.weight("gain", "h c")], "b h c", over="c")
+
+
+def _decay(g: GraphBuilder) -> list[Tensor]:
+    return [g.weight("rate", "h"), g.weight("shift", "h k")]
+
+
 @case("b h k v")
 def delta_update(g: GraphBuilder) -> Tensor:
     rows = [g.input("k", "b h k"), g.input("v", "b h v"), g.input("f", "b h k"), g.input("beta", "b h")]
-    return g.op("y", "delta_update", [*rows, g.state("s", "b h k v")], "b h k v")
+    return g.op("y", "delta_update", [*rows, *_decay(g), g.state("s", "b h k v")], "b h k v")
 
 
 @case("b h k v")
@@ -79,7 +100,7 @@ def delta_read(g: GraphBuilder) -> Tensor:
 
 def _sequence(g: GraphBuilder) -> list[Tensor]:
     dims = {"k": "b seq h k", "v": "b seq h v", "f": "b seq h k", "beta": "b seq h"}
-    return [g.input(name, each) for name, each in dims.items()]
+    return [g.input(name, each) for name, each in dims.items()] + _decay(g)
 
 
 @case("b seq h k v")

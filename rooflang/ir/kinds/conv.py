@@ -1,12 +1,12 @@
 """A short causal convolution per channel, and its state: the last inputs of every channel.
 
 Each output is silu(Σ over taps of weight · input), the last tap being the present position; what lies before the first
-position is 0. `short_conv` runs over a whole sequence: x (batch positions channels…), weight (channels… tap). A decode
-step has one position: `conv_push` takes x (batch channels…) into the history (batch tap channels…), whose oldest input
-leaves it, and `conv_step` convolves the history. With `fused`, `conv_step` finds on chip the history that `conv_push`
-has just made.
+position is 0. A bias (channels…) may be added before the silu, as a third operand.
 
-A cut of the sequence hands the last inputs of each shard on to the next one; `taps` is their number, and one.
+`short_conv` runs over a whole sequence: x (batch positions channels…), weight (channels… tap). A decode step has one
+position: `conv_push` takes x (batch channels…) into the history (batch tap channels…), whose oldest input leaves it,
+and `conv_step` convolves the history. With `fused`, `conv_step` finds on chip the history that `conv_push` has just
+made. A cut of the sequence hands the last inputs of each shard on to the next one; `taps` is their number, and one.
 """
 
 from __future__ import annotations
@@ -29,13 +29,20 @@ def tap_label(op: Op) -> str:
     return op.operands[1].dims[-1]
 
 
+def _check_bias(op: Op) -> None:
+    weight, *bias = op.operands[1:]
+    for tensor in bias:
+        expect_labels(op, tensor.dims, weight.dims[:-1], tensor.name)
+
+
 def _check_conv(op: Op) -> None:
-    expect(op, 2)
-    x, weight = op.operands
+    expect(op, 3 if len(op.operands) == 3 else 2)
+    x, weight = op.operands[:2]
     expect_labels(op, x.dims, op.output.dims, x.name)
     if len(x.dims) < 3 or not weight.dims or tap_label(op) in x.dims:
         raise GraphError(f"{op.name}: {x.name} has the dims {' '.join(x.dims)}", expected="batch positions channels…")
     expect_labels(op, weight.dims, (*x.dims[2:], tap_label(op)), weight.name)
+    _check_bias(op)
 
 
 def _check_taps(op: Op, sizes: Mapping[str, int]) -> None:
@@ -53,7 +60,7 @@ def _conv_cuts(op: Op) -> tuple[Cut, ...]:
     scan = Cut(
         kind=CutKind.SCAN,
         dim=positions,
-        operands=(positions, REPLICATED),
+        operands=tuple(positions if positions in t.dims else REPLICATED for t in op.operands),
         out=positions,
         loops=(positions,),
         combine="suffix",
@@ -77,12 +84,13 @@ def _push_cuts(op: Op) -> tuple[Cut, ...]:
 
 
 def _check_step(op: Op) -> None:
-    expect(op, 2)
-    history, weight = op.operands
+    expect(op, 3 if len(op.operands) == 3 else 2)
+    history, weight = op.operands[:2]
     if len(history.dims) < 2 or not weight.dims or history.dims[1] != tap_label(op):
         raise GraphError(f"{op.name}: {history.name} has the dims {' '.join(history.dims)}", expected="batch tap …")
     expect_labels(op, weight.dims, history.dims[1:], weight.name)
     expect_labels(op, op.output.dims, (history.dims[0], *history.dims[2:]), "the output")
+    _check_bias(op)
 
 
 def _step_read(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assumptions) -> Num:
@@ -92,7 +100,7 @@ def _step_read(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assum
 register(
     OpKind(
         name="short_conv",
-        summary="causal convolution of a sequence per channel, then silu; operands: x, weight",
+        summary="causal convolution of a sequence per channel, then silu; operands: x, weight, maybe a bias",
         cuts=_conv_cuts,
         flops=_conv_flops,
         attrs={"taps": (int,)},
@@ -113,7 +121,7 @@ register(
 register(
     OpKind(
         name="conv_step",
-        summary="convolution of a history at its last position, then silu; operands: history, weight",
+        summary="convolution of a history at its last position, then silu; operands: history, weight, maybe a bias",
         cuts=lambda op: tuple(pars(op, op.output.dims)),
         flops=_conv_flops,
         read_fraction=_step_read,

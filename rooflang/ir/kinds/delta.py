@@ -1,18 +1,21 @@
 """Kimi Delta Attention: a gated delta rule with a decay per channel (Kimi Linear, arXiv 2510.26692, section 3).
 
 Each head keeps a state S (key value). A position with key k, value v, decay logits f (key) and a logit b makes
-S ← (I − β·k·kᵀ)·diag(α)·S + β·k·vᵀ with α = exp(`floor` · sigmoid(f)) and β = sigmoid(b), and its query reads Sᵀ·q.
-Keys and queries are scaled to length 1, queries by 1/√key too.
+S ← (I − β·k·kᵀ)·diag(α)·S + β·k·vᵀ with α = exp(`floor` · sigmoid(eʳ·(f + s))) and β = sigmoid(b), where the weights r
+(head) and s (head key) are the rate and shift of the decay, and its query reads Sᵀ·q. Keys and queries are scaled to
+length 1, queries by 1/√key too.
 
-A decode step has one position: `delta_update` takes k, v, f, b and the state to the next state, `delta_read` takes q
-and that state to the output. They are one kernel, which reads the state once and writes it once: with `fused`,
+A decode step has one position: `delta_update` takes k, v, f, b, r, s and the state to the next state, `delta_read`
+takes q and that state to the output. They are one kernel, which reads the state once and writes it once: with `fused`,
 `delta_read` finds it on chip. A prompt begins with a state of zeros: `delta_scan` takes q, k, v, f, b, all over (batch
-positions head …), to the outputs, and `delta_final` takes k, v, f, b to the state after the last position; with `fused`
-the scan has made it already, and only its write is left.
+positions head …), r and s to the outputs, and `delta_final` takes k, v, f, b, r, s to the state after the last
+position; with `fused` the scan has made it already, and only its write is left.
 
 Heads and values are independent of each other; keys are not, since the rule mixes them. Positions may be cut: a shard
 is an affine map S ← A·S + B, the maps of the shards before give its first state, and A (key key) is work that a whole
-sequence does without. `map_bytes` is the size of one head's map.
+sequence does without. Outputs are made as if the first state was zero, and corrected when it is known: q, f and the
+outputs are read again. The last state takes the maps of all shards, which ranks have exchanged for the scan already
+where it is `fused`. `map_bytes` is the size of one head's map.
 """
 
 from __future__ import annotations
@@ -39,10 +42,12 @@ def key_value(op: Op) -> tuple[str, str]:
 
 
 def _check_rows(op: Op, first: int, *words: str) -> None:
-    """k, v, f and b from operand `first` on: alike but for their last dim."""
-    k, v, decay, beta = op.operands[first : first + 4]
+    """k, v, f and b from operand `first` on, alike but for their last dim, and the weights r and s."""
+    k, v, decay, beta, rate, shift = op.operands[first : first + 6]
     expect_rank(op, first, *words)
-    for tensor, dims in ((decay, k.dims), (v, (*k.dims[:-1], v.dims[-1])), (beta, k.dims[:-1])):
+    head, key = k.dims[-2:]
+    wanted = ((decay, k.dims), (v, (*k.dims[:-1], v.dims[-1])), (beta, k.dims[:-1]))
+    for tensor, dims in (*wanted, (rate, (head,)), (shift, (head, key))):
         if tensor.dims != dims:
             raise GraphError(f"{op.name}: {tensor.name} has the dims {' '.join(tensor.dims)}", expected=" ".join(dims))
     if v.dims[-1] in k.dims:
@@ -50,9 +55,9 @@ def _check_rows(op: Op, first: int, *words: str) -> None:
 
 
 def _check_update(op: Op) -> None:
-    expect(op, 5)
+    expect(op, 7)
     _check_rows(op, 0, "batch", "head", "key")
-    k, v, state = op.operands[0], op.operands[1], op.operands[4]
+    k, v, state = op.operands[0], op.operands[1], op.operands[6]
     if state.dims != (*k.dims, v.dims[-1]) or op.output.dims != state.dims:
         raise GraphError(
             f"{op.name}: {state.name} has the dims {' '.join(state.dims)}", expected="batch head key value"
@@ -70,7 +75,7 @@ def _check_read(op: Op) -> None:
 
 
 def _check_scan(op: Op) -> None:
-    expect(op, 5)
+    expect(op, 7)
     _check_rows(op, 1, "batch", "positions", "head", "key")
     q, k, v = op.operands[:3]
     expect_labels(op, q.dims, k.dims, q.name)
@@ -79,7 +84,7 @@ def _check_scan(op: Op) -> None:
 
 
 def _check_final(op: Op) -> None:
-    expect(op, 4)
+    expect(op, 6)
     _check_rows(op, 0, "batch", "positions", "head", "key")
     k, v = op.operands[:2]
     wanted = (k.dims[0], *k.dims[2:], v.dims[-1])
@@ -115,11 +120,26 @@ def _scan_flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
     """By chunks of C positions, per position: 6·K·V with the state, 3·C·K and C² within the chunk. A share of a
     sequence makes its map first, 4·K·(K + V) a position."""
     key, value = (local[d] for d in key_value(op))
-    positions = op.operands[0].dims[1]
     each = 6 * key * value + 3 * CHUNK * key + CHUNK**2 + _gate_flops(key) + (3 * key + 1)
-    if local[positions] < full[positions]:
+    if _shared(op, local, full):
         each = each + 4 * key * (key + value)
     return {op.peak: _heads(op, local) * each}
+
+
+def _shared(op: Op, local: Sizes, full: Sizes) -> bool:
+    """Does this rank have a share of the positions only?"""
+    positions = op.operands[0].dims[1]
+    return bool(local[positions] < full[positions])
+
+
+def _scan_read(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assumptions) -> Num:
+    """The queries and the decay logits once more where outputs are corrected."""
+    return 2.0 if index in (0, 3) and _shared(op, local, full) else 1.0
+
+
+def _scan_write(op: Op, local: Sizes, full: Sizes) -> Num:
+    """Outputs are written, and where they are corrected read and written once more."""
+    return 3.0 if _shared(op, local, full) else 1.0
 
 
 def _fused_read(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assumptions) -> Num:
@@ -148,12 +168,11 @@ def _sequence_cuts(op: Op) -> tuple[Cut, ...]:
     scan = Cut(
         kind=CutKind.SCAN,
         dim=positions,
-        operands=(positions,) * len(op.operands),
+        operands=tuple(positions if positions in t.dims else REPLICATED for t in op.operands),
         out=positions if scans else REPLICATED,
         loops=(positions,),
         combine="affine",
         stat_rows=(batch, head),
-        # Ranks that have exchanged their maps for the scan all know the last state.
         stat_bytes=float(op.attr("map_bytes", 0.0)),
     )
     return (*_row_cuts(op), scan)
@@ -162,13 +181,13 @@ def _sequence_cuts(op: Op) -> tuple[Cut, ...]:
 register(
     OpKind(
         name="delta_update",
-        summary="a head's state after one position; operands: k, v, decay, beta, state",
+        summary="a head's state after one position; operands: k, v, decay, beta, rate, shift, state",
         cuts=_row_cuts,
         flops=_update_flops,
         attrs={"floor": NUMBER},
         check=_check_update,
         pure=False,
-        in_place=4,
+        in_place=6,
     )
 )
 register(
@@ -185,9 +204,11 @@ register(
 register(
     OpKind(
         name="delta_scan",
-        summary="outputs of the delta rule over a sequence; operands: q, k, v, decay, beta",
+        summary="outputs of the delta rule over a sequence; operands: q, k, v, decay, beta, rate, shift",
         cuts=_sequence_cuts,
         flops=_scan_flops,
+        read_fraction=_scan_read,
+        write_fraction=_scan_write,
         attrs={"floor": NUMBER, "map_bytes": NUMBER},
         check=_check_scan,
     )
@@ -195,7 +216,7 @@ register(
 register(
     OpKind(
         name="delta_final",
-        summary="a head's state after a sequence; operands: k, v, decay, beta",
+        summary="a head's state after a sequence; operands: k, v, decay, beta, rate, shift",
         cuts=_sequence_cuts,
         flops=_final_flops,
         read_fraction=_fused_read,

@@ -41,12 +41,6 @@ def _move_read(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assum
     return 0.0 if op.attr("one_pass") else 1.0
 
 
-def _move_write(op: Op, local: Sizes, full: Sizes) -> Num:
-    """A copy that collects rows `across` a label has nothing to collect where one rank holds the whole label."""
-    across = op.attr("across")
-    return 0.0 if across and local[across] == full[across] else 1.0
-
-
 def _add_cuts(op: Op) -> tuple[Cut, ...]:
     return (*pars(op, op.output.dims), linear(op, (0, 1)))
 
@@ -77,7 +71,6 @@ for _tier in ("hbm", "dram", "nvme"):
             summary=f"the identity, its output stored in {_tier.upper()}",
             cuts=_move_cuts,
             read_fraction=_move_read,
-            write_fraction=_move_write,
             attrs={"one_pass": (bool,), "across": (str,)},
             check=_check_unary,
             linear=True,

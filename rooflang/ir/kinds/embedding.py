@@ -1,4 +1,7 @@
-"""The two ends of a language model: embedding rows, the last token of a prompt, and the choice of the next token."""
+"""The two ends of a language model: embedding rows, the last token of a prompt, and the choice of the next token.
+
+A `last_token` that is `whole` has all positions together before it picks one: its sequence is not cut.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ def _check_last(op: Op) -> None:
 
 def _last_cuts(op: Op) -> tuple[Cut, ...]:
     (seq,) = (d for d in op.operands[0].dims if d not in op.output.dims)
-    return (*pars(op, op.output.dims), contracted(op, seq))
+    return (*pars(op, op.output.dims), *([] if op.attr("whole") else [contracted(op, seq)]))
 
 
 def _last_read(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assumptions) -> Num:
@@ -94,6 +97,7 @@ register(
         summary="the last position of a sequence; ranks that do not hold it contribute zeros",
         cuts=_last_cuts,
         read_fraction=_last_read,
+        attrs={"whole": (bool,)},
         check=_check_last,
     )
 )

@@ -1,4 +1,5 @@
-"""RMS norm over one label (`over`), with or without a learned gain: a weight of that label, the second operand."""
+"""RMS norm over one label (`over`), with or without a learned gain, the second operand: a weight of that label, and
+maybe of others beside it."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ def _check(op: Op) -> None:
     if op.attr("over") not in op.output.dims:
         raise GraphError(f"{op.name}: rms_norm needs over=<label>", expected="one of " + " ".join(op.output.dims))
     for tensor in gain:
-        expect_labels(op, tensor.dims, (op.attr("over"),), tensor.name)
+        others = [d for d in tensor.dims if d in op.output.dims and d != op.attr("over")]
+        expect_labels(op, tensor.dims, (op.attr("over"), *others), tensor.name)
 
 
 def _cuts(op: Op) -> tuple[Cut, ...]:

@@ -28,13 +28,20 @@ def _merge(op: Op, a: State, b: State) -> State:
 
 
 def _run(op: Op, where: Where, summary: State, operands: Arrays) -> State:
-    (x, weight), ids = op.operands, where.ids[op.operands[0].dims[1]]
+    (x, weight), ids = op.operands[:2], where.ids[op.operands[0].dims[1]]
     taps = where.sizes[tap_label(op)]
     wanted = ids[:, None] - np.arange(taps - 1, -1, -1)
     own = rows_at(operands[0], 1, wanted, ids)
     foreign = rows_at(summary[1], 0, np.where(np.isin(wanted, ids), -1, wanted), summary[0])
     window = (x.dims[1], weight.dims[-1], x.dims[0], *x.dims[2:])
-    return (silu(product(own + foreign, window, operands[1], weight.dims, op.output.dims)),)
+    return (_activated(op, product(own + foreign, window, operands[1], weight.dims, op.output.dims), operands),)
+
+
+def _activated(op: Op, mixed: Array, operands: Arrays) -> Array:
+    """The sum over taps, with the bias if there is one, after its silu."""
+    if len(operands) > 2:
+        mixed = mixed + spread(operands[2], op.operands[2].dims, op.output.dims)
+    return silu(mixed)
 
 
 def _push(op: Op, where: Where, operands: Arrays) -> Array:
@@ -44,8 +51,8 @@ def _push(op: Op, where: Where, operands: Arrays) -> Array:
 
 
 def _step(op: Op, where: Where, operands: Arrays) -> Array:
-    history, weight = op.operands
-    return silu(product(operands[0], history.dims, operands[1], weight.dims, op.output.dims))
+    history, weight = op.operands[:2]
+    return _activated(op, product(operands[0], history.dims, operands[1], weight.dims, op.output.dims), operands)
 
 
 define("short_conv", Reference(run=_run, summary=Summary(of=_suffixes, merge=_merge)))

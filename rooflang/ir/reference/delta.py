@@ -25,18 +25,23 @@ def _query(q: Array) -> Array:
     return np.asarray(_unit(q) / np.sqrt(q.shape[-1]))
 
 
-def _step(op: Op, state: Array, k: Array, v: Array | None, decay: Array, beta: Array) -> Array:
+def _log_decay(op: Op, decay: Array, rate: Array, shift: Array) -> Array:
+    """log α (… head key) of decay logits."""
+    return np.asarray(op.attr("floor", FLOOR) * sigmoid(exp(logits(rate))[..., None] * (decay + shift)))
+
+
+def _step(state: Array, k: Array, v: Array | None, log_decay: Array, beta: Array) -> Array:
     """The state (batch head key …) after one position; without values nothing is added."""
     k, beta = _unit(k), sigmoid(beta)[..., None]
-    state = exp(logits(op.attr("floor", FLOOR) * sigmoid(decay)))[..., None] * state
+    state = exp(logits(log_decay))[..., None] * state
     answer = np.einsum("bhk,bhkv->bhv", k, state)
     error = (0.0 if v is None else v) - answer
     return np.asarray(state + np.einsum("bhk,bhv->bhkv", k, beta * error))
 
 
 def _update(op: Op, where: Where, operands: Arrays) -> Array:
-    k, v, decay, beta, state = operands
-    return _step(op, state, k, v, decay, beta)
+    k, v, decay, beta, rate, shift, state = operands
+    return _step(state, k, v, _log_decay(op, decay, rate, shift), beta)
 
 
 def _read(op: Op, where: Where, operands: Arrays) -> Array:
@@ -50,7 +55,8 @@ def _runs(ids: Array) -> list[Array]:
 
 def _maps(op: Op, where: Where, operands: Arrays) -> State:
     """(first position, A, B) of every run of this share."""
-    k, v, decay, beta = operands[-4:]
+    k, v, decay, beta, rate, shift = operands[-6:]
+    decay = _log_decay(op, decay, rate, shift)
     ids = where.ids[op.operands[0].dims[1]]
     batch, _, head, key = k.shape
     starts, products, sums = [], [], []
@@ -58,8 +64,8 @@ def _maps(op: Op, where: Where, operands: Arrays) -> State:
         turn = np.broadcast_to(np.eye(key), (batch, head, key, key))
         added = np.zeros((batch, head, key, v.shape[-1]))
         for t in run:
-            turn = _step(op, turn, k[:, t], None, decay[:, t], beta[:, t])
-            added = _step(op, added, k[:, t], v[:, t], decay[:, t], beta[:, t])
+            turn = _step(turn, k[:, t], None, decay[:, t], beta[:, t])
+            added = _step(added, k[:, t], v[:, t], decay[:, t], beta[:, t])
         starts.append(ids[run[0]])
         products.append(turn)
         sums.append(added)
@@ -86,13 +92,14 @@ def _before(maps: State, position: int) -> Array:
 
 
 def _scan(op: Op, where: Where, summary: State, operands: Arrays) -> State:
-    q, k, v, decay, beta = operands
+    q, k, v, decay, beta, rate, shift = operands
+    decay = _log_decay(op, decay, rate, shift)
     ids = where.ids[op.operands[0].dims[1]]
     out = np.zeros(v.shape, v.dtype)
     for run in _runs(ids):
         state = _before(summary, ids[run[0]])
         for t in run:
-            state = _step(op, state, k[:, t], v[:, t], decay[:, t], beta[:, t])
+            state = _step(state, k[:, t], v[:, t], decay[:, t], beta[:, t])
             out[:, t] = np.einsum("bhk,bhkv->bhv", _query(q[:, t]), state)
     return (out,)
 
