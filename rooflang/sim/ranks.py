@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,7 +17,7 @@ from rooflang.sim.traffic import Axes, Traffic
 HOP = "hop"
 
 #: (rank class, link class, how many ranks of a team class share one such link, slowness)
-Share = tuple[int, int, int, float]
+Load = tuple[int, int, int, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -29,7 +28,7 @@ class Team:
     """
 
     members: tuple[int, ...]
-    shares: Mapping[Lane, tuple[Share, ...]]
+    shares: Mapping[Lane, tuple[Load, ...]]
     extra_s: Mapping[str, float]
 
 
@@ -175,52 +174,24 @@ def _described(
 
 def _teams(found: RankClasses, links: Fabric, kind: str | None) -> tuple[Team, ...]:
     """The classes of groups of a kind; without a kind, every rank class by itself."""
-    rank_class = found.ranks.class_of
-    if kind is None:
-        groups: list[tuple[int, ...]] = [(rank,) for rank in range(len(rank_class))]
-        number_of, representative = rank_class, found.ranks.representative
-    else:
-        groups = [tuple(group) for group in found.groups[kind]]
-        number_of, representative = found.kinds[kind].class_of, found.kinds[kind].representative
-    shares: list[dict[Lane, tuple[Share, ...]]] = [{} for _ in representative]
+    partition, groups = found.teams(kind)
+    shares: list[dict[Lane, tuple[Load, ...]]] = [{} for _ in partition.representative]
     for lane, roles in links.of_lane.items():
-        counts: Counter[tuple[int, int, int]] = Counter()
         # A hop is a sender and a receiver: only the sender's way out and the receiver's way in are its own.
         ends = {"out": slice(0, 1), "in": slice(1, 2)}.get(lane[1], slice(0)) if kind == HOP else slice(None)
         for role in roles:
-            _count(counts, found, role, groups, number_of, ends)
-        for (number, member, link), count in sorted(counts.items()):
-            speed = links.bytes_per_s[found.links.representative[link]]
-            share = (member, link, count, links.lane_bytes_per_s[lane] / speed)
-            shares[number][lane] = (*shares[number].get(lane, ()), share)
+            for number, of_team in enumerate(found.shares(kind, role, ends)):
+                for member, link, count in of_team:
+                    speed = links.bytes_per_s[found.links.representative[link]]
+                    load = (member, link, count, links.lane_bytes_per_s[lane] / speed)
+                    shares[number][lane] = (*shares[number].get(lane, ()), load)
     return tuple(
-        Team(
-            members=tuple(dict.fromkeys(rank_class[rank] for rank in groups[group])),
-            shares=shares[number],
-            extra_s=_extra(links, groups[group]),
-        )
-        for number, group in enumerate(representative)
+        Team(members=members, shares=shares[number], extra_s=_extra(links, groups[partition.representative[number]]))
+        for number, members in enumerate(found.members(kind))
     )
 
 
-def _count(
-    counts: Counter[tuple[int, int, int]],
-    found: RankClasses,
-    role: str,
-    groups: Sequence[tuple[int, ...]],
-    number_of: tuple[int, ...],
-    ends: slice,
-) -> None:
-    """Count, on the representative of every link class, the ranks of each class in teams of each class."""
-    of_rank, link_class, shown = found.link_of[role], found.links.class_of, found.links.representative
-    for number, group in zip(number_of, groups):
-        for rank in group[ends]:
-            link = of_rank[rank]
-            if link >= 0 and shown[link_class[link]] == link:
-                counts[number, found.ranks.class_of[rank], link_class[link]] += 1
-
-
-def _extra(links: Fabric, group: tuple[int, ...]) -> dict[str, float]:
+def _extra(links: Fabric, group: Sequence[int]) -> dict[str, float]:
     """Latency that detours of any member add, by level; levels without detours are absent."""
     extra: dict[str, float] = {}
     for (level, _), by_rank in links.extra_s.items():

@@ -48,13 +48,18 @@ class Partition:
         return len(self.representative)
 
 
+#: (rank class, link class, count)
+Share = tuple[int, int, int]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankClasses:
     """The coarsest partition of ranks, links and groups (one partition per kind of group) that is stable.
 
-    `groups` and `links` are those that were given. To build one operator per class: take class k of `ranks` (or of
-    `kinds[kind]`), and give it, for each `(link class, count)` of `rank_shares` (or `group_shares`), one component on
-    the resource of that link class with `count` times the cap: what all its members together ask of one such link.
+    `groups` and `link_of` are those that were given. A *team* is a group of some kind, or without a kind a rank by
+    itself. To build one operator per class of teams: give it, for each `(rank class, link class, count)` of its
+    `shares`, one component on the resource of that link class with `count` times the cap, which is what the members of
+    that rank class in all teams of the class together ask of one such link.
     """
 
     ranks: Partition
@@ -63,46 +68,35 @@ class RankClasses:
     groups: Mapping[str, Sequence[Sequence[int]]]
     link_of: Mapping[str, Sequence[int]]
 
-    def rank_shares(self, role: str) -> tuple[tuple[tuple[int, int], ...], ...]:
-        """For each rank class: (link class, its ranks on one link of that class) in `role`; at most one."""
-        users = [[number] for number in self.ranks.class_of]
-        return self._shares(role, users, len(self.ranks))
+    def teams(self, kind: str | None) -> tuple[Partition, Sequence[Sequence[int]]]:
+        """The classes of the teams of a kind, and the ranks of each team."""
+        if kind is None:
+            return self.ranks, [(rank,) for rank in range(len(self.ranks.class_of))]
+        return self.kinds[kind], self.groups[kind]
 
-    def group_shares(self, kind: str, role: str) -> tuple[tuple[tuple[int, int], ...], ...]:
-        """For each group class: (link class, members of its groups on one link of that class) in `role`."""
-        users: list[list[int]] = [[] for _ in self.ranks.class_of]
-        for number, group in zip(self.kinds[kind].class_of, self.groups[kind]):
-            for rank in group:
-                users[rank].append(number)
-        return self._shares(role, users, len(self.kinds[kind]))
-
-    def group_members(self, kind: str) -> tuple[tuple[int, ...], ...]:
-        """For each group class: the rank classes of its members, without repetitions, in order of
-        position."""
-        groups, rank_class = self.groups[kind], self.ranks.class_of
+    def members(self, kind: str | None) -> tuple[tuple[int, ...], ...]:
+        """For each class of teams: the rank classes of its members, each once, in order of position."""
+        partition, teams = self.teams(kind)
+        rank_class = self.ranks.class_of
         return tuple(
-            tuple(dict.fromkeys(rank_class[rank] for rank in groups[group]))
-            for group in self.kinds[kind].representative
+            tuple(dict.fromkeys(rank_class[rank] for rank in teams[team])) for team in partition.representative
         )
 
-    def rank_groups(self, kind: str) -> tuple[tuple[int, ...], ...]:
-        """For each rank class: the group classes of `kind` that each of its ranks belongs to."""
-        found: list[list[int]] = [[] for _ in range(len(self.ranks))]
-        for number, members in enumerate(self.group_members(kind)):
-            for rank_class in members:
-                found[rank_class].append(number)
-        return tuple(tuple(numbers) for numbers in found)
-
-    def _shares(self, role: str, users: list[list[int]], classes: int) -> tuple[tuple[tuple[int, int], ...], ...]:
-        """Count the uses of the representative link of every link class, by the classes of its users."""
-        counts: Counter[tuple[int, int]] = Counter()
-        for rank, link in enumerate(self.link_of[role]):
-            if link >= 0 and self.links.representative[self.links.class_of[link]] == link:
-                counts.update((number, self.links.class_of[link]) for number in users[rank])
-        shares: list[list[tuple[int, int]]] = [[] for _ in range(classes)]
-        for (number, link_class), count in sorted(counts.items()):
-            shares[number].append((link_class, count))
-        return tuple(tuple(share) for share in shares)
+    def shares(self, kind: str | None, role: str, positions: slice = slice(None)) -> tuple[tuple[Share, ...], ...]:
+        """For each class of teams: (rank class, link class, members of that rank class on one link of that class) in
+        `role`, counting the members at some positions only."""
+        partition, teams = self.teams(kind)
+        of_rank, link_class, shown = self.link_of[role], self.links.class_of, self.links.representative
+        counts: Counter[tuple[int, int, int]] = Counter()
+        for number, team in zip(partition.class_of, teams):
+            for rank in team[positions]:
+                link = of_rank[rank]
+                if link >= 0 and shown[link_class[link]] == link:
+                    counts[number, self.ranks.class_of[rank], link_class[link]] += 1
+        found: list[list[Share]] = [[] for _ in range(len(partition))]
+        for (number, rank_class, link), count in sorted(counts.items()):
+            found[number].append((rank_class, link, count))
+        return tuple(tuple(shares) for shares in found)
 
 
 def rank_classes(

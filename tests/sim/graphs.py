@@ -185,11 +185,8 @@ def class_program(
         if step.kind is None:
             teams: tuple[tuple[int, ...], ...] = tuple((rank_class,) for rank_class in range(len(classes.ranks)))
         else:
-            teams = classes.group_members(step.kind)
-        shares = {
-            role: classes.rank_shares(role) if step.kind is None else classes.group_shares(step.kind, role)
-            for role, _, _ in step.uses
-        }
+            teams = classes.members(step.kind)
+        shares = {role: classes.shares(step.kind, role) for role, _, _ in step.uses}
         for index, members in enumerate(teams):
             slowness = cluster.slowness[classes.ranks.representative[members[0]]] if step.kind is None else 1.0
             op = emitted[number, index] = builder.add_op(
@@ -199,7 +196,7 @@ def class_program(
                 components=[
                     (link_class, seconds * slowness * link_slowness, cap * count, step.kind is not None)
                     for role, seconds, cap in step.uses
-                    for link_class, count in shares[role][index]
+                    for _, link_class, count in shares[role][index]
                     for link_slowness in [cluster.link_slowness[classes.links.representative[link_class]]]
                 ],
                 alpha_s=step.alpha_s,

@@ -23,10 +23,9 @@ def test_equal_ranks_are_one_class() -> None:
     classes = rank_classes(["b300"] * 128, {"node": nodes(128, 8)}, {"nic": nic})
     assert (len(classes.ranks), len(classes.links), len(classes.kinds["node"])) == (1, 1, 1)
     assert classes.ranks == Partition(class_of=(0,) * 128, representative=(0,), count=(128,))
-    assert classes.rank_shares("nic") == (((0, 4),),)
-    assert classes.group_shares("node", "nic") == (((0, 4),),)
-    assert classes.group_members("node") == ((0,),)
-    assert classes.rank_groups("node") == ((0,),)
+    assert classes.shares(None, "nic") == (((0, 0, 4),),)
+    assert classes.shares("node", "nic") == (((0, 0, 4),),)
+    assert classes.members("node") == ((0,),)
 
 
 def test_one_slow_rank_splits_only_those_that_notice() -> None:
@@ -56,7 +55,7 @@ def test_position_counts_in_an_ordered_kind_only() -> None:
     pairs = {"hop": [[0, 2], [1, 3]]}
     assert rank_classes([0] * 4, pairs, {}, ordered=["hop"]).ranks.class_of == (0, 0, 1, 1)
     assert rank_classes([0] * 4, pairs, {}).ranks.class_of == (0, 0, 0, 0)
-    assert rank_classes([0] * 4, pairs, {}, ordered=["hop"]).group_members("hop") == ((0, 1),)
+    assert rank_classes([0] * 4, pairs, {}, ordered=["hop"]).members("hop") == ((0, 1),)
 
 
 def test_the_order_of_listing_does_not_count_otherwise() -> None:
@@ -69,7 +68,8 @@ def test_a_pipeline_keeps_its_stages_apart() -> None:
     classes = rank_classes([rank // 4 for rank in range(12)], {"hop": hops}, {}, ordered=["hop"])
     assert classes.ranks.class_of == (0,) * 4 + (1,) * 4 + (2,) * 4
     assert classes.kinds["hop"].class_of == (0,) * 4 + (1,) * 4
-    assert classes.rank_groups("hop") == ((0,), (0, 1), (1,))
+    assert classes.members("hop") == ((0, 1), (1, 2))
+    assert classes.members(None) == ((0,), (1,), (2,))
 
 
 def test_a_rank_without_a_link_is_unlike_one_with() -> None:
