@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from rooflang.extractors.costed import CostedGraph, CostedKind
 from rooflang.extractors.layouts import FloatArray
-from rooflang.extractors.memory import common_leaves
+from rooflang.extractors.memory import common_leaves, operand_bytes, output_bytes
 from rooflang.extractors.menus import menus
-from rooflang.extractors.plans import Choice, Decisions
 from rooflang.extractors.readers import Keep, Reader, Readers, needed_values, readers_of, usable_modes
 from rooflang.extractors.tables import Tables, serving
-from rooflang.extractors.task import PER_WAVE, Load, Task
+from rooflang.extractors.task import PER_WAVE, Choice, Decisions, Load, Task
 
 #: Weight of a block of a kind that a stage does not run.
 _ABSENT = 1e-9
@@ -27,12 +27,14 @@ _ABSENT = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """What a second of C and of N count, a byte of leaves at rest, and one of those that every wave has."""
+    """What a second of C and of N count, a byte of leaves at rest, one of those that every wave has, and one of what a
+    kernel works on."""
 
     local: float
     exposed: float
     byte: float = 0.0
     wave_byte: float = 0.0
+    live_byte: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,12 +51,10 @@ class KindDual:
     makes: Mapping[int, tuple[int, tuple[int, ...]]]
     borders: Mapping[int, int]
 
-    def decode(self, place: Mapping[int, int]) -> tuple[Choice, dict[int, int]] | None:
+    def decode(self, place: Mapping[int, int]) -> tuple[Choice, dict[int, int]]:
         """The best choice where the shared groups have the layouts number `place`, and the layouts of all its
         groups."""
         states = self.tables.states({self.borders[group]: place[group] for group in self.groups})
-        if states is None:
-            return None
         choice = {
             value: modes[states[variable]]
             for value, (variable, modes) in self.makes.items()
@@ -90,6 +90,8 @@ class _KindTables:
         cost = weights.local * kind.local_s[chosen, at] + weights.exposed * kind.exposed_s[chosen, at]
         if weights.byte or weights.wave_byte:
             cost = cost + np.array([self._bytes(mode) for mode in modes])
+        if weights.live_byte:
+            cost = cost + weights.live_byte * np.array([self._live(mode) for mode in modes])
         variable = self.tables.variable(len(modes) + optional)
         self.makes[index] = (variable, modes)
         self.tables.add((variable,), np.append(cost, 0.0) if optional else cost)
@@ -102,6 +104,10 @@ class _KindTables:
                 weight = self.weights.wave_byte if kind.leaf[read.leaf].role in PER_WAVE else self.weights.byte
                 total += weight * float(kind.leaf_bytes[(read.leaf, read.spec)][self.at])
         return total
+
+    def _live(self, number: int) -> float:
+        mode = self.kind.modes[number]
+        return operand_bytes(self.kind, mode, self.at) + output_bytes(self.kind, mode, self.at, buffers=True)
 
     def _source(self, index: int) -> tuple[int, list[int], bool]:
         """Variable that says in which layout a value is made, the layouts of its states, and: is there one more for
@@ -133,7 +139,7 @@ class _KindTables:
             return
         wanted = tuple(sorted({layout for _, wants in wishes for layout in wants if layout >= 0}))
         ready = menus(closure, wanted, len(wishes) - len(found.rivals), self.at)
-        between = self.tables.variable(len(ready.serves))
+        between = self.tables.variable(len(ready.serves), ready.simpler)
         self._cost(source, between, ready.seconds[made], optional, np.arange(len(ready.serves)) == 0)
         for variable, wants in wishes:
             self.tables.add((between, variable), serving(ready.serves, wants))
@@ -160,11 +166,11 @@ class _KindTables:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Minimum:
-    """The least weighted cost of a stage, `value` (exact or a lower bound), and decisions that have it; None where the
-    search among bounds ended in what is impossible."""
+    """The least weighted cost of a stage, `value`, and decisions that have it. Unless it is `exact`, it is a lower
+    bound, and the decisions may cost more or be impossible."""
 
     value: float
-    decisions: Decisions | None
+    decisions: Decisions
     exact: bool
 
 
@@ -204,7 +210,10 @@ class Dual:
         return self._kinds[key]
 
     def minimum(self, task: Task, load: Load, weights: Weights) -> Minimum:
-        """The least λ·C + (1 − λ)·N (and memory) of a stage of the task under its fixed boundary."""
+        """The least weighted cost of a stage of the task under its fixed boundary.
+
+        Raises `PlacementError` where no plan keeps to that.
+        """
         tables = Tables()
         specs = self.costed.borders
         groups = {group: tables.variable(len(specs[group])) for group in sorted(self._shared)}
@@ -221,16 +230,19 @@ class Dual:
                 tables.add([variable], np.where(fits, 0.0, np.inf))
         value = float(tables.eliminate((), self.limit))
         exact = tables.exact and all(kind.tables.exact for kind in kinds.values())
-        place = tables.states({}) if np.isfinite(value) else None
-        decisions = None if place is None else self._decisions(kinds, {g: place[v] for g, v in groups.items()})
-        return Minimum(value=value, decisions=decisions, exact=exact)
-
-    def _decisions(self, kinds: Mapping[str, KindDual], place: dict[int, int]) -> Decisions | None:
+        if np.isinf(value):
+            raise task.impossible()
+        states = tables.states({})
+        place = {group: states[variable] for group, variable in groups.items()}
         choices: dict[str, Choice] = {}
         for name, kind in kinds.items():
-            found = kind.decode(place)
-            if found is None:
-                return None
-            choices[name], own = found
+            choices[name], own = kind.decode(place)
             place |= own
-        return Decisions(choices=choices, boundary={g: self.costed.borders[g][p] for g, p in place.items()})
+        boundary = {group: specs[group][number] for group, number in place.items()}
+        return Minimum(value=value, decisions=Decisions(choices=choices, boundary=boundary), exact=exact)
+
+
+@lru_cache(maxsize=2)
+def dual(costed: CostedGraph, at: int, keep: Keep | None, limit: int) -> Dual:
+    """The dual for a batch size. The last ones are kept, for other stages and objectives of the same configuration."""
+    return Dual(costed, at, keep, limit)

@@ -13,18 +13,18 @@ from time import perf_counter
 
 import numpy as np
 
-from rooflang.errors import LimitReached, PlacementError, RooflangError
+from rooflang.errors import LimitReached, RooflangError
 from rooflang.extractors.capacity import capacity_rows
 from rooflang.extractors.layouts import FloatArray
 from rooflang.extractors.memory import fullest, overflow
 from rooflang.extractors.network import Network, network
 from rooflang.extractors.numbers import numbers
-from rooflang.extractors.plans import Decisions, needed_modes
+from rooflang.extractors.plans import needed_modes
 from rooflang.extractors.programme import Assembled, assemble
 from rooflang.extractors.result import extraction
 from rooflang.extractors.solver import Solver
 from rooflang.extractors.sweep import Sweep
-from rooflang.extractors.task import Extraction, Task
+from rooflang.extractors.task import Decisions, Extraction, Task
 
 #: Entries that a table of the dual may have; and where that leaves a gap (8 bytes each).
 LIMIT, LARGE_LIMIT = 1_000_000, 16_000_000
@@ -54,22 +54,19 @@ def extract(task: Task, *, time_limit_s: float = 60.0, gap: float = 1e-3, cutoff
     """
     begin = perf_counter()
     sweep = Sweep.of(task, limit=LIMIT, gap=gap, cutoff_s=cutoff_s)
-    missing = None
     try:
         sweep.run()
         sweep.refine(LARGE_LIMIT)
         if sweep.best is None:
-            missing = sweep.squeeze()
+            sweep.squeeze()
     except LimitReached:
         pass  # too many layouts for tables: the integer programme has to do it alone
-    if missing is not None:
-        raise missing
     if sweep.best is not None and sweep.done:
         status = "cut off" if sweep.bound_s >= cutoff_s else "optimal"
         return extraction(task, sweep.best, bound_s=sweep.bound_s, status=status, begin=begin)
     solved = _solve(task, sweep, time_limit_s=time_limit_s - (perf_counter() - begin), gap=gap)
     if sweep.best is None:
-        raise _nothing(task, solved)
+        raise _nothing(task, sweep, solved)
     return extraction(
         task,
         sweep.best,
@@ -145,14 +142,10 @@ def _decisions(net: Network, model: Assembled, x: FloatArray) -> Decisions:
     return Decisions(choices=choices, boundary=boundary)
 
 
-def _nothing(task: Task, solved: _Solved) -> RooflangError:
+def _nothing(task: Task, sweep: Sweep, solved: _Solved) -> RooflangError:
     """Why there is no plan."""
-    if solved.decisions is not None:
-        return overflow(task, fullest(task, solved.decisions))
+    if sweep.leanest is not None:
+        return overflow(task, fullest(task, sweep.leanest))
     if solved.status == "infeasible":
-        return PlacementError(
-            "no plan keeps to what is fixed",
-            where=f"mesh of {' × '.join(str(axis.size) for axis in task.mesh.axes) or '1'} GPUs a stage",
-            hint="allow more modes, or other layouts between blocks",
-        )
+        return task.impossible()
     return LimitReached("the time was up before a plan was found", where="extraction", hint="allow more time")

@@ -13,8 +13,8 @@ import numpy as np
 from rooflang.errors import CapacityError
 from rooflang.extractors.costed import CostedGraph, CostedKind, CostedMode
 from rooflang.extractors.layouts import FloatArray
-from rooflang.extractors.plans import Choice, Decisions, needed_modes
-from rooflang.extractors.task import PER_WAVE, Load, Task
+from rooflang.extractors.plans import needed_modes
+from rooflang.extractors.task import PER_WAVE, Choice, Decisions, Load, Task
 from rooflang.ir.cut import show_spec
 from rooflang.units import show_bytes
 
@@ -92,18 +92,21 @@ def left_behind(task: Task, load: Load, kind: CostedKind) -> Iterable[tuple[int,
 
 
 def stage_use(task: Task, stage: int, decisions: Decisions) -> Use:
-    """What a stage holds under decisions."""
+    """What a stage holds under decisions: leaves at rest, and the larger of what the step leaves behind and what its
+    largest kernel works on."""
     load = task.loads[stage]
-    entries: dict[str, float] = {}
+    rests: dict[str, float] = {}
+    left: dict[str, float] = {}
     most = ("", 0.0)
     for name, count in load.counts.items():
         kind = task.costed.kinds[name]
         if count:
             used = needed_modes(kind, decisions.choices[name])
-            entries.update(_resident(task, load, kind, used))
-            entries.update(_left(task, load, kind, used, decisions))
+            rests.update(_resident(task, load, kind, used))
+            left.update(_left(task, load, kind, used, decisions))
             most = max(most, _largest(task, kind, used), key=lambda entry: entry[1])
-    return Use(stage=stage, entries=(*entries.items(), most))
+    rest = tuple(left.items()) if sum(left.values()) > most[1] else (most,)
+    return Use(stage=stage, entries=(*rests.items(), *rest))
 
 
 def _resident(task: Task, load: Load, kind: CostedKind, used: Choice) -> Iterable[tuple[str, float]]:
@@ -145,6 +148,13 @@ def _largest(task: Task, kind: CostedKind, used: Choice) -> tuple[str, float]:
     return best
 
 
+def block_use(task: Task, kind: CostedKind, choice: Choice) -> tuple[float, float]:
+    """What a block of a kind adds to what rests on a rank (leaves that others share left out), and what its largest
+    kernel works on."""
+    used = needed_modes(kind, choice)
+    return sum(rests_bytes(task, kind, kind.modes[mode]) for mode in used.values()), _largest(task, kind, used)[1]
+
+
 def fullest(task: Task, decisions: Decisions) -> Use:
     """The stage that holds most."""
     return max((stage_use(task, stage, decisions) for stage in range(len(task.stages))), key=lambda use: use.bytes)
@@ -153,11 +163,12 @@ def fullest(task: Task, decisions: Decisions) -> Use:
 def overflow(task: Task, use: Use) -> CapacityError:
     """The error that says by how much, and because of which tensors, a stage does not fit."""
     largest = sorted(use.entries, key=lambda entry: (-entry[1], entry[0]))[:_NAMED]
-    over = use.bytes - task.capacity_bytes
+    need, over = show_bytes(use.bytes), show_bytes(use.bytes - task.capacity_bytes)
     return CapacityError(
-        f"batch {task.costed.batches[task.at]}: the leanest plan fills stage {use.stage} with {show_bytes(use.bytes)} "
-        f"on each GPU, {show_bytes(over)} more than fits; the largest are "
+        f"batch {task.costed.batches[task.at]}: the leanest plan found fills stage {use.stage} with {need} on each "
+        f"GPU, {over} more than fits; the largest are "
         + ", ".join(f"{name} ({show_bytes(size)})" for name, size in largest if size),
+        needs_bytes=use.bytes,
         where=f"mesh of {' × '.join(str(axis.size) for axis in task.mesh.axes) or '1'} GPUs a stage",
         expected=f"at most {show_bytes(task.capacity_bytes)}",
         hint="use more GPUs, more pipeline stages or a smaller batch",

@@ -239,9 +239,9 @@ class _Builder:
             )
         )
         for reader, mine in zip(readers, useful):
-            leads = mine
-            for _ in range(len(mine)):
-                leads = leads | hops[:, leads].any(axis=1)
+            leads = np.asarray(mine)
+            for _ in range(len(hops)):
+                leads = np.asarray(leads | hops[:, leads].any(axis=1))
             own = np.where(hops & leads[None], column, -1)
             self._flow(number, base, holds, own, makers, reader)
 

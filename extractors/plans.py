@@ -9,25 +9,11 @@ import numpy as np
 
 from rooflang.errors import PlacementError
 from rooflang.extractors.costed import CostedKind
-from rooflang.extractors.task import Load, Task
+from rooflang.extractors.task import Choice, Load, Seconds, Task
 from rooflang.extractors.trees import serve
 from rooflang.ir.cut import Spec, show_spec
 from rooflang.ir.layout import Transfer
 from rooflang.place.plan import BlockPlan
-
-#: The mode (by number) that makes each value (by number) of a kind.
-Choice = Mapping[int, int]
-
-#: C and N of one block or of one stage, in seconds.
-Seconds = tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decisions:
-    """One choice per kind of block, by the kind's name, and the layout of every port group."""
-
-    choices: Mapping[str, Choice]
-    boundary: Mapping[int, Spec]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +32,8 @@ class _Delivery:
 
 
 def needed_modes(kind: CostedKind, choice: Choice) -> dict[int, int]:
-    """The part of a choice that the exits depend on, in the order of the values."""
+    """The part of a choice that the exits depend on, in the order of the values. Raises `KeyError` for what is
+    missing."""
     stack = [index for index, value in enumerate(kind.values) if value.exits]
     found: dict[int, int] = {}
     while stack:
@@ -58,8 +45,11 @@ def needed_modes(kind: CostedKind, choice: Choice) -> dict[int, int]:
 
 
 def block_s(kind: CostedKind, choice: Choice, boundary: Mapping[int, Spec], at: int) -> Seconds:
-    """C and N of one block; N is infinite where a reader cannot be reached."""
-    used = needed_modes(kind, choice)
+    """C and N of one block; infinite where a reader cannot be reached or nothing makes what it reads."""
+    try:
+        used = needed_modes(kind, choice)
+    except KeyError:
+        return np.inf, np.inf
     modes = list(used.values())
     exposed = float(kind.exposed_s[modes, at].sum())
     for one in _deliveries(kind, used, boundary):

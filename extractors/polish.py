@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterator, Sequence
 
 from rooflang.extractors.costed import CostedKind
-from rooflang.extractors.plans import Decisions, Seconds, needed_modes
-from rooflang.extractors.task import Task, combined
+from rooflang.extractors.plans import needed_modes
+from rooflang.extractors.task import Decisions, Seconds, Task, combined
 from rooflang.extractors.trees import serve
 
 #: Times that all kernels of all kinds are gone through.

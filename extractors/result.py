@@ -8,9 +8,9 @@ from time import perf_counter
 
 import numpy as np
 
-from rooflang.extractors.plans import Decisions, Seconds, block_plan, block_s, stage_s
+from rooflang.extractors.plans import block_plan, block_s, stage_s
 from rooflang.extractors.pricing import BATCH
-from rooflang.extractors.task import Extraction, Task, combined
+from rooflang.extractors.task import Decisions, Extraction, Seconds, Task, combined
 from rooflang.ir.cut import Spec
 from rooflang.place.lower import lower
 from rooflang.place.plan import BlockPlan
@@ -44,6 +44,7 @@ def extraction(
         mesh=task.mesh,
         stages=task.stages,
         objective=task.objective,
+        decisions=decisions,
         block_plans=plans,
         boundary=decisions.boundary,
         local_s=0.0,
@@ -98,9 +99,8 @@ def _shares(task: Task, plans: Mapping[str, BlockPlan], boundary: Mapping[int, S
             for _, group in value.exits:
                 made.setdefault(group, set()).update(specs)
     several = max(readers.values(), default=0) > 1
-    return any(
-        (specs if several else specs & made.get(group, set())) - {boundary[group]} for group, specs in used.items()
-    )
+    found = {group: specs if several else specs & made.get(group, set()) for group, specs in used.items()}
+    return any(specs - {boundary[group]} for group, specs in found.items())
 
 
 def _lowered(task: Task, found: Extraction) -> list[Seconds]:

@@ -7,15 +7,16 @@ another.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rooflang.errors import CapacityError
-from rooflang.extractors.dual import Dual, Weights
+import numpy as np
+
+from rooflang.extractors.dual import Dual, Weights, dual
 from rooflang.extractors.memory import fullest, overflow
-from rooflang.extractors.plans import Choice, Decisions, Seconds, block_s, stage_s
+from rooflang.extractors.plans import block_s, stage_s
 from rooflang.extractors.polish import polished
-from rooflang.extractors.task import Load, Task, combined
+from rooflang.extractors.task import Choice, Decisions, Load, Seconds, Task, combined
 from rooflang.ir.cut import Spec
 
 #: Share of C in the weights with which a sweep begins: plans that are good for most workloads.
@@ -40,8 +41,11 @@ _COMBINATIONS = 4000
 
 @dataclass(kw_only=True, eq=False)
 class Sweep:
-    """The state of a sweep: the best decisions so far with their objective, and a lower bound on it. `tight` says that
-    faster ones did not fit into memory, `exact` that the last weights' minimum was one and not a bound."""
+    """The state of a sweep: the best decisions so far with their objective, and a lower bound on it.
+
+    `tight` says that faster ones did not fit into memory, `exact` that the last weights' minimum was one and not a
+    bound. `leanest` are the decisions that need the least memory of those looked at.
+    """
 
     task: Task
     dual: Dual
@@ -52,6 +56,8 @@ class Sweep:
     value_s: float = float("inf")
     bound_s: float = 0.0
     exact: bool = True
+    leanest: Decisions | None = None
+    _least: float = float("inf")
     _bounds: dict[float, float] = field(default_factory=dict)
     _found: dict[float, Decisions] = field(default_factory=dict)
     _offered: dict[float, Decisions] = field(default_factory=dict)
@@ -63,7 +69,7 @@ class Sweep:
 
         Raises `PlacementError` where some value cannot be made in any layout.
         """
-        return cls(task=task, dual=Dual(task.costed, task.at, task.keep, limit), gap=gap, cutoff_s=cutoff_s)
+        return cls(task=task, dual=dual(task.costed, task.at, task.keep, limit), gap=gap, cutoff_s=cutoff_s)
 
     @property
     def done(self) -> bool:
@@ -72,20 +78,34 @@ class Sweep:
 
     def run(self) -> None:
         """Try weights until the gap is closed or nothing more is to be had."""
-        for load in self.task.slowest:
-            if self.done:
-                return
+        waiting = list(self.task.slowest)
+        while waiting and not self.done:
+            load = self._critical(waiting)
+            waiting.remove(load)
             if self.task.objective == "sum":
                 self._try(load, 0.5)
             else:
                 self._balance(load)
         self._combine()
 
+    def scan(self, shares: Sequence[float]) -> None:
+        """Try some shares of C in the weights, each for the stage that is then the slowest."""
+        for share in shares:
+            self._try(self._critical(self.task.slowest), share)
+        self._combine()
+
+    def _critical(self, loads: Sequence[Load]) -> Load:
+        """The stage that is the slowest under the best plan so far; before there is one, that with most blocks."""
+        best = self.best
+        if best is None:
+            return max(loads, key=lambda load: sum(load.counts.values()))
+        return max(loads, key=lambda load: combined(self.task.objective, *self.stage_s(load, best)))
+
     def refine(self, limit: int) -> None:
         """Where tables were too large to be exact, allow them to be larger, for the weights with the highest bound."""
         if self.done or self.exact:
             return
-        self.dual = Dual(self.task.costed, self.task.at, self.task.keep, limit)
+        self.dual = dual(self.task.costed, self.task.at, self.task.keep, limit)
         share = max(self._bounds, key=lambda each: self._bounds[each])
         self._found = {share: self._found[share]} if share in self._found else {}
         for load in self.task.slowest:
@@ -98,30 +118,25 @@ class Sweep:
         if not self.done:
             self._polish()
 
-    def squeeze(self) -> CapacityError | None:
-        """Where no plan found fits, raise the price of memory until one does; the error that says what is missing if
-        even the leanest plan does not fit."""
-        capacity, share = self.task.capacity_bytes, max(self._found, default=FIRST)
+    def squeeze(self) -> None:
+        """Where no plan found fits, raise the price of memory until one does.
+
+        Raises `CapacityError`, which says what is missing, where what has to rest in memory alone does not fit.
+        """
+        capacity, waves = self.task.capacity_bytes, len(self.task.stages)
         load = max(self.task.loads, key=lambda each: sum(each.counts.values()))
+        rests = Weights(local=0.0, exposed=0.0, byte=1.0, wave_byte=waves)
+        leanest = self.dual.minimum(self.task, load, rests)
+        self.offer(leanest.decisions)
+        if leanest.value > capacity and self.leanest is not None:
+            raise overflow(self.task, fullest(self.task, self.leanest))
+        share = max(self._found, default=FIRST)
         price = self.bound_s / capacity * _CHEAP
         for _ in range(_PRICES):
-            self._price(load, Weights(local=share, exposed=1.0 - share, **self._bytes(price)))
-            if self.best is not None:
-                return None
+            dear = Weights(local=share, exposed=1.0 - share, byte=price, wave_byte=price * waves, live_byte=price)
+            if self.offer(self.dual.minimum(self.task, load, dear).decisions):
+                return
             price *= _DEARER
-        leanest = self._price(load, Weights(local=0.0, exposed=0.0, **self._bytes(1.0)))
-        if self.best is not None or leanest is None:
-            return None
-        return overflow(self.task, fullest(self.task, leanest))
-
-    def _bytes(self, price: float) -> dict[str, float]:
-        return {"byte": price, "wave_byte": price * len(self.task.stages)}
-
-    def _price(self, load: Load, weights: Weights) -> Decisions | None:
-        found = self.dual.minimum(self.task, load, weights).decisions
-        if found is not None:
-            self.offer(found)
-        return found
 
     def _balance(self, load: Load) -> None:
         """Move between the plans on either side of C = N to where their weighted costs meet (Kelley's method: that is
@@ -132,9 +147,10 @@ class Sweep:
         share = FIRST
         for _ in range(_TRIES):
             costs = self._try(load, share)
-            if costs is None or self.done:
+            if self.done:
                 return
-            if costs[0] > costs[1]:
+            # Where no plan was found, what is cheap to compute has fewer ways to do it.
+            if costs[0] >= costs[1]:
                 low, below = share, costs
             else:
                 high, above = share, costs
@@ -149,15 +165,16 @@ class Sweep:
                 meet = (above[1] - below[1]) / ((above[1] - below[1]) + (below[0] - above[0]))
                 share = min(max(meet, low + margin), high - margin)
 
-    def _try(self, load: Load, share: float) -> Seconds | None:
-        """Minimise share·C + (1 − share)·N of a stage; returns C and N of the plan."""
+    def _try(self, load: Load, share: float) -> Seconds:
+        """Minimise share·C + (1 − share)·N of a stage; returns C and N of the plan.
+
+        Raises `PlacementError` where the task has no plan.
+        """
         found = self.dual.minimum(self.task, load, Weights(local=share, exposed=1.0 - share))
         bound = found.value * (2.0 if self.task.objective == "sum" else 1.0)
         self._bounds[share] = max(bound, self._bounds.get(share, 0.0))
         self.bound_s = max(self.bound_s, bound)
         self.exact = found.exact
-        if found.decisions is None:
-            return None
         self._found[share] = found.decisions
         self.offer(found.decisions)
         return self.stage_s(load, found.decisions)
@@ -166,15 +183,22 @@ class Sweep:
         """The best plans found, whether they fit or not."""
         return [self._offered[value] for value in sorted(self._offered)[:count]]
 
-    def offer(self, decisions: Decisions) -> None:
-        """Take decisions if they are the best so far and fit into memory."""
+    def offer(self, decisions: Decisions) -> bool:
+        """Take decisions if they are the best so far and fit into memory; do they fit?"""
         value = max(combined(self.task.objective, *self.stage_s(load, decisions)) for load in self.task.slowest)
+        if not np.isfinite(value):
+            return False
         self._offered.setdefault(value, decisions)
-        if value < self.value_s:
-            if fullest(self.task, decisions).bytes <= self.task.capacity_bytes:
-                self.best, self.value_s = decisions, value
-            else:
-                self.tight = True
+        if value >= self.value_s:
+            return True
+        need = fullest(self.task, decisions).bytes
+        if need < self._least:
+            self.leanest, self._least = decisions, need
+        if need > self.task.capacity_bytes:
+            self.tight = True
+            return False
+        self.best, self.value_s = decisions, value
+        return True
 
     def stage_s(self, load: Load, decisions: Decisions) -> Seconds:
         """C and N of a stage."""
@@ -233,11 +257,9 @@ class Sweep:
         borders = self.task.costed.borders
         for share in self._found:
             dual = self.dual.kind(name, Weights(local=share, exposed=1.0 - share))
-            decoded = dual.decode({group: borders[group].index(boundary[group]) for group in dual.groups})
-            if decoded is not None:
-                choice, place = decoded
-                own = {group: borders[group][number] for group, number in place.items()}
-                found.append((self._block_s(name, choice, {**boundary, **own}), (choice, own)))
+            choice, place = dual.decode({group: borders[group].index(boundary[group]) for group in dual.groups})
+            own = {group: borders[group][number] for group, number in place.items()}
+            found.append((self._block_s(name, choice, {**boundary, **own}), (choice, own)))
         return found
 
 

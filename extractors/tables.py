@@ -1,7 +1,7 @@
 """Minimise a sum of small tables: drop states that cannot matter, then eliminate one variable after the other.
 
 Exact while no table grows beyond a limit. Beyond it a variable's tables are minimised in groups, which gives a lower
-bound (mini-buckets: Dechter and Rish, 2003), and states by which the tables are searched greedily.
+bound (mini-buckets: Dechter and Rish, 2003), and states found by going through the tables greedily.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ Table = tuple[Names, FloatArray]
 #: Rounds in which states are dropped; more find little.
 _ROUNDS = 4
 
-#: In sums, this stands for an impossible state.
-_NEVER = 1e12
+#: Times that all variables are gone through after a search among bounds.
+_DESCENTS = 20
+
+#: In sums, this stands for an impossible state: far above all costs, and not so far that they are lost in rounding.
+_NEVER = 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +44,17 @@ class Tables:
     def __init__(self) -> None:
         self.exact = True
         self._states: list[IntArray] = []
+        self._rivals: dict[int, IntArray] = {}
         self._tables: list[Table] = []
+        self._before: list[Table] = []
         self._steps: list[_Step] = []
 
-    def variable(self, states: int) -> int:
-        """A new variable with that many states."""
+    def variable(self, states: int, rivals: IntArray | None = None) -> int:
+        """A new variable with that many states. Row i of `rivals` are states (-1: none) that i is compared with when
+        states are dropped; by default with all, which takes time quadratic in their number."""
         self._states.append(np.arange(states))
+        if rivals is not None:
+            self._rivals[len(self._states) - 1] = rivals
         return len(self._states) - 1
 
     def add(self, names: Sequence[int], table: FloatArray) -> None:
@@ -77,7 +85,8 @@ class Tables:
         count = len(self._states[variable])
         if count == 1:
             return False
-        worse = np.zeros((count, count))  # [i, j]: how much worse j can be than i at most
+        against = self._against(variable)
+        worse = np.zeros(against.shape)  # [i, k]: how much worse than i its k-th rival can be at most
         for names, table in self._tables:
             if variable in names:
                 flat = np.moveaxis(table, names.index(variable), 0).reshape(count, -1)
@@ -85,11 +94,12 @@ class Tables:
                 cost = np.where(never, _NEVER, flat)
                 # Where i is impossible, it cannot be the better one.
                 base = np.where(never, 2.0 * _NEVER, flat)
-                worse += (cost[None, :, :] - base[:, None, :]).max(axis=2)
-        beaten = worse <= 0.0
+                worse += (cost[against] - base[:, None, :]).max(axis=2)
+        states = np.arange(count)[:, None]
         # Of states that are as good as each other the first one stays.
-        beaten &= ~np.triu(beaten & beaten.T)
-        alive = ~beaten.any(axis=1)
+        beaten = (worse < 0.0) | ((worse == 0.0) & (against < states))
+        alive = ~(beaten & (against != states)).any(axis=1)
+        alive[0] |= not alive.any()  # all are impossible
         if alive.all():
             return False
         self._states[variable] = self._states[variable][alive]
@@ -97,6 +107,18 @@ class Tables:
             if variable in names:
                 self._tables[place] = (names, np.compress(alive, table, axis=names.index(variable)))
         return True
+
+    def _against(self, variable: int) -> IntArray:
+        """With which states each state is compared, (states, rivals); itself where there is none."""
+        states = self._states[variable]
+        count = len(states)
+        if variable not in self._rivals:
+            return np.broadcast_to(np.arange(count), (count, count))
+        place = np.full(self._rivals[variable].max() + 2, -1)
+        known = states[states < len(place) - 1]
+        place[known] = np.arange(len(known))
+        rivals = place[self._rivals[variable][states]]
+        return np.where(rivals >= 0, rivals, np.arange(count)[:, None])
 
     # -- elimination
     # ----------------------------------------------------------------------------------------------------
@@ -106,6 +128,7 @@ class Tables:
 
         It is a lower bound, and `exact` turns False, where a table would have had more than `limit` entries.
         """
+        self._before = list(self._tables)
         near = self._near()
         left = set(near) - set(keep)
         sizes = {variable: self._size(near[variable]) for variable in left}
@@ -120,21 +143,30 @@ class Tables:
         joined = _join(self._tables, tuple(sorted(keep)), self._shape(sorted(keep)))
         return np.transpose(joined, np.argsort(np.argsort(keep)))
 
-    def states(self, kept: Mapping[int, int]) -> dict[int, int] | None:
-        """The best state of every variable, given those of the ones that were kept; None where the greedy search of
-        split tables ends in what is impossible."""
+    def states(self, kept: Mapping[int, int]) -> dict[int, int]:
+        """The best state of every variable, given those of the ones that were kept. Where tables were split, the states
+        need not be the best, nor possible."""
         place = dict(kept)
         for step in reversed(self._steps):
             if step.best is not None:
                 place[step.variable] = int(step.best[tuple(place[name] for name in step.names)])
-                continue
-            total = np.zeros(len(self._states[step.variable]))
-            for names, table in step.tables:
-                total = total + table[tuple(slice(None) if n == step.variable else place[n] for n in names)]
-            place[step.variable] = int(total.argmin())
-            if np.isinf(total.min()):
-                return None
+            else:
+                place[step.variable] = _best_state(step.variable, step.tables, place, len(self._states[step.variable]))
+        if not self.exact:
+            self._descend(place, set(kept))
         return {variable: int(self._states[variable][state]) for variable, state in place.items()}
+
+    def _descend(self, place: dict[int, int], kept: set[int]) -> None:
+        """Move one variable after the other to its best state, given the others, until none moves."""
+        mine = {v: [table for table in self._before if v in table[0]] for v in place if v not in kept}
+        for _ in range(_DESCENTS):
+            moved = False
+            for variable, tables in mine.items():
+                best = _best_state(variable, tables, place, len(self._states[variable]))
+                moved |= best != place[variable]
+                place[variable] = best
+            if not moved:
+                return
 
     def _shape(self, names: Iterable[int]) -> tuple[int, ...]:
         return tuple(len(self._states[name]) for name in names)
@@ -145,21 +177,24 @@ class Tables:
     def _eliminate(self, variable: int, limit: int) -> None:
         mine = [table for table in self._tables if variable in table[0]]
         self._tables = [table for table in self._tables if variable not in table[0]]
-        groups = self._groups(mine, variable, limit)
-        for tables in groups:
-            names = _scope(tables, variable)
-            joined = _join(tables, names, self._shape(names))
+        groups = [self._joined(tables, variable) for tables in self._groups(mine, variable, limit)]
+        if len(groups) > 1:
+            self.exact = False
+            groups = _matched(groups, variable)
+            self._steps.append(_Step(variable=variable, names=(), best=None, tables=tuple(mine)))
+        for names, joined in groups:
             axis, rest = names.index(variable), tuple(name for name in names if name != variable)
             best = joined.argmin(axis=axis)
             self._tables.append((rest, np.take_along_axis(joined, np.expand_dims(best, axis), axis).squeeze(axis)))
-        if len(groups) == 1:
-            self._steps.append(_Step(variable=variable, names=rest, best=best.astype(np.int16)))
-        else:
-            self.exact = False
-            self._steps.append(_Step(variable=variable, names=(), best=None, tables=tuple(mine)))
+            if len(groups) == 1:
+                self._steps.append(_Step(variable=variable, names=rest, best=best.astype(np.int16)))
+
+    def _joined(self, tables: list[Table], variable: int) -> Table:
+        names = _scope(tables, variable)
+        return names, _join(tables, names, self._shape(names))
 
     def _groups(self, tables: list[Table], variable: int, limit: int) -> list[list[Table]]:
-        if self._size(_scope(tables, variable)) <= limit:
+        if not tables or self._size(_scope(tables, variable)) <= limit:
             return [tables]
         groups: list[list[Table]] = []
         for table in sorted(tables, key=lambda t: -t[1].size):
@@ -170,6 +205,30 @@ class Tables:
             else:
                 groups.append([table])
         return groups
+
+
+def _matched(groups: list[Table], variable: int) -> list[Table]:
+    """The groups with costs moved between them, so that each has the same minimum for each state of the variable. Their
+    sum stays, and the sum of their minima grows (moment matching: Ihler and others, 2012)."""
+    least = []
+    for names, table in groups:
+        axis = names.index(variable)
+        least.append(np.moveaxis(table, axis, 0).reshape(table.shape[axis], -1).min(axis=1))
+    mean = np.mean(least, axis=0)  # infinite where any group says that the state is impossible
+    out = []
+    for (names, table), own in zip(groups, least):
+        shift = np.where(np.isinf(mean), np.inf, mean - np.where(np.isinf(own), 0.0, own))
+        out.append((names, table + shift.reshape([-1 if name == variable else 1 for name in names])))
+    return out
+
+
+def _best_state(variable: int, tables: Iterable[Table], place: Mapping[int, int], count: int) -> int:
+    """The state with which some tables have the least sum, the other variables' states being given."""
+    total = np.zeros(count)
+    for names, table in tables:
+        mine = table[tuple(slice(None) if name == variable else place[name] for name in names)]
+        total = total + np.where(np.isinf(mine), _NEVER, mine)
+    return int(total.argmin())
 
 
 def _scope(tables: Iterable[Table], variable: int) -> Names:

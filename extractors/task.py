@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from rooflang.errors import PlacementError
 from rooflang.extractors.costed import CostedGraph
 from rooflang.hw.mesh import Mesh
 from rooflang.ir.cut import Spec
@@ -21,6 +22,12 @@ from rooflang.place.plan import BlockPlan, Plan
 Objective = Literal["max", "sum"]
 
 Stages = tuple[tuple[str, ...], ...]
+
+#: C and N of one block or of one stage, in seconds.
+Seconds = tuple[float, float]
+
+#: The mode (by number) that makes each value (by number) of a kind of block.
+Choice = Mapping[int, int]
 
 #: Every wave in flight has its own; a stage holds those of all waves, as many as there are stages.
 PER_WAVE = frozenset({Role.KV_CACHE, Role.STATE})
@@ -68,6 +75,14 @@ class Task:
     def capacity_bytes(self) -> float:
         """HBM of one rank that the plan may fill."""
         return self.costed.cost.cluster.device.hbm_bytes - self.reserve_bytes
+
+    def impossible(self) -> PlacementError:
+        """The error for a task that no plan fulfils, however much memory it had."""
+        return PlacementError(
+            "no plan keeps to what is fixed",
+            where=f"mesh of {' × '.join(str(axis.size) for axis in self.mesh.axes) or '1'} GPUs a stage",
+            hint="allow more modes, or other layouts between blocks",
+        )
 
     @cached_property
     def loads(self) -> tuple[Load, ...]:
@@ -124,6 +139,14 @@ class Task:
         return float(np.broadcast_to(seconds, (len(self.costed.batches),))[self.at])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decisions:
+    """A plan by the numbers of a costed graph: one choice per kind of block, and the layout of every port group."""
+
+    choices: Mapping[str, Choice]
+    boundary: Mapping[int, Spec]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Extraction:
     """A plan, and how far from the best it can be.
@@ -131,12 +154,14 @@ class Extraction:
     `local_s` (C) and `exposed_s` (N) are those of the slowest stage. `bound_s` is a lower bound on the objective of
     every plan of the task's scope: this mesh, these stages, one plan per kind of block, one layout per port group.
     `gap` is objective / bound − 1. `status` says how it ended: `optimal` (within the gap asked for), `time limit`,
-    `heuristic`.
+    `cut off` or `heuristic`. `rows`, `columns` and `binaries` are the size of the integer programme, 0 where none was
+    needed.
     """
 
     mesh: Mesh
     stages: Stages
     objective: Objective
+    decisions: Decisions
     block_plans: Mapping[str, BlockPlan]
     boundary: Mapping[int, Spec]
     local_s: float

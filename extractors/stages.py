@@ -1,0 +1,186 @@
+"""Pipelines: which layers each stage runs, together with the plan that all stages use.
+
+Under a plan the best contiguous partition follows exactly, by dynamic programming; for a partition the best plan is
+an extraction. The two take turns. The bound is over all partitions and plans: under any weights a stage takes at
+least what the minima of its blocks add up to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from time import perf_counter
+
+import numpy as np
+
+from rooflang.errors import LimitReached
+from rooflang.extractors import ilp
+from rooflang.extractors.costed import CostedGraph
+from rooflang.extractors.dual import Weights, dual
+from rooflang.extractors.layouts import BoolArray, FloatArray
+from rooflang.extractors.memory import block_use
+from rooflang.extractors.plans import block_s
+from rooflang.extractors.task import Extraction, Send, Stages, Task
+from rooflang.ir.cut import Spec
+from rooflang.place.grid import layer_labels, partition
+
+#: Turns of extraction and partition.
+_TURNS = 4
+
+#: A partition has to gain more than this part of the objective to be worth another extraction.
+_WORTH = 1e-4
+
+#: Shares of C in the weights of the bound on max(C, N).
+_SHARES = (0.5, 0.8, 0.95, 0.999)
+
+
+def extract(task: Task, *, time_limit_s: float = 60.0, gap: float = 1e-3, cutoff_s: float = float("inf")) -> Extraction:
+    """As `ilp.extract`, but the task's stages are only where the search for the best partition begins.
+
+    The bound is over all contiguous partitions into as many stages.
+    """
+    end = perf_counter() + time_limit_s
+    if len(task.stages) == 1:
+        return ilp.extract(task, time_limit_s=time_limit_s, gap=gap, cutoff_s=cutoff_s)
+    chain = Chain(task=task)
+    best: Extraction | None = None
+    seen: set[Stages] = set()
+    stages = task.stages
+    while len(seen) < _TURNS and stages not in seen:
+        seen.add(stages)
+        left_s = max(0.0, end - perf_counter())
+        found = ilp.extract(replace(task, stages=stages), time_limit_s=left_s, gap=gap, cutoff_s=cutoff_s)
+        if best is None or found.value_s < best.value_s:
+            best = found
+        value_s, counts = chain.best(found)
+        if value_s >= best.value_s * (1.0 - _WORTH) or perf_counter() > end:
+            break
+        stages = partition(task.costed.blocks, counts)
+    assert best is not None
+    try:
+        bound_s = chain.bound_s()
+    except LimitReached:
+        bound_s = 0.0
+    return replace(best, bound_s=min(bound_s, best.value_s))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chain:
+    """The layers of a graph in their order, to be cut into as many stages as `task` has.
+
+    Layer i is what a stage runs that has just that layer, blocks that are no layers included. Tables have the shape
+    (layers + 1, layers + 1): row i, column j is the stage of the layers i … j − 1.
+    """
+
+    task: Task
+
+    @property
+    def costed(self) -> CostedGraph:
+        return self.task.costed
+
+    @cached_property
+    def layers(self) -> Stages:
+        """The block labels of each layer."""
+        return partition(self.costed.blocks, [1] * len(layer_labels(self.costed.blocks)))
+
+    @cached_property
+    def counts(self) -> dict[str, FloatArray]:
+        """For each kind of block how many there are before each layer, (layers + 1,)."""
+        blocks = self.costed.blocks
+        each = [blocks.counts(labels) for labels in self.layers]
+        return {
+            kind: np.concatenate([[0.0], np.cumsum([counts[kind] for counts in each])]) for kind in self.costed.kinds
+        }
+
+    @cached_property
+    def sends(self) -> tuple[tuple[Send, ...], ...]:
+        """What has to be sent where the chain is cut after i layers; nothing at its ends."""
+        out: list[tuple[Send, ...]] = [()]
+        for cut in range(1, len(self.layers)):
+            halves = tuple(
+                tuple(label for labels in part for label in labels) for part in (self.layers[:cut], self.layers[cut:])
+            )
+            out.append(replace(self.task, stages=halves).loads[0].sends)
+        return (*out, ())
+
+    def best(self, found: Extraction) -> tuple[float, tuple[int, ...]]:
+        """The best partition under a plan that fits into memory: its objective and the layers of each stage."""
+        task, chosen = self.task, found.decisions
+        kinds = self.costed.kinds
+        seconds = {n: block_s(kind, chosen.choices[n], chosen.boundary, task.at) for n, kind in kinds.items()}
+        uses = {n: block_use(task, kind, chosen.choices[n]) for n, kind in kinds.items()}
+        local = self._sums({name: pair[0] for name, pair in seconds.items()})
+        exposed = self._sums({name: pair[1] for name, pair in seconds.items()})
+        live = np.max([np.where(self._present(name), use[1], 0.0) for name, use in uses.items()], axis=0)
+        fits = self._sums({name: use[0] for name, use in uses.items()}) + live <= task.capacity_bytes
+        tables = []
+        for stage in range(len(task.stages)):
+            sent = exposed + self._send_s(stage, chosen.boundary)[None, :]
+            value = np.maximum(local, sent) if task.objective == "max" else local + sent
+            tables.append(np.where(fits, value, np.inf))
+        return cheapest(tables)
+
+    def bound_s(self) -> float:
+        """A lower bound on the objective over all partitions, plans and boundaries.
+
+        Raises `LimitReached` where the dual has too many layouts.
+        """
+        task = self.task
+        found = dual(self.costed, task.at, task.keep, ilp.LIMIT)
+        tables = [np.zeros((len(self.layers) + 1,) * 2) for _ in task.stages]
+        for share in (0.5,) if task.objective == "sum" else _SHARES:
+            weights = Weights(local=share, exposed=1.0 - share)
+            sums = self._sums({name: float(found.kind(name, weights).value.min()) for name in self.costed.kinds})
+            for stage, table in enumerate(tables):
+                table[:] = np.maximum(table, sums + weights.exposed * self._least_send_s(stage)[None, :])
+        value, _ = cheapest(tables)
+        return value * (2.0 if task.objective == "sum" else 1.0)
+
+    def _sums(self, amounts: dict[str, float]) -> FloatArray:
+        """A table of sums over the blocks of each stage."""
+        before = sum((amounts[name] * counts for name, counts in self.counts.items()), np.zeros(len(self.layers) + 1))
+        return np.asarray(before[None, :] - before[:, None])
+
+    def _present(self, name: str) -> BoolArray:
+        """Does a stage have blocks of a kind?"""
+        return np.asarray(self.counts[name][None, :] > self.counts[name][:, None])
+
+    def _send_s(self, stage: int, boundary: Mapping[int, Spec]) -> FloatArray:
+        """Seconds that a stage sends, by where it ends."""
+        return np.array([
+            sum(self.task.send_s(replace(send, stage=stage), boundary[send.group]) for send in sends)
+            for sends in self.sends
+        ])  # fmt: skip
+
+    def _least_send_s(self, stage: int) -> FloatArray:
+        """As `_send_s`, in the layout in which each port is sent fastest."""
+        return np.array([
+            sum(
+                min(self.task.send_s(replace(send, stage=stage), spec) for spec in self.costed.borders[send.group])
+                for send in sends
+            )
+            for sends in self.sends
+        ])  # fmt: skip
+
+
+def cheapest(tables: Sequence[FloatArray]) -> tuple[float, tuple[int, ...]]:
+    """The contiguous partition whose dearest stage is cheapest: that cost, and the layers of each stage.
+
+    `tables[s][i, j]` is what stage s costs if it runs the layers i … j − 1.
+    """
+    size = len(tables[0])
+    least = np.where(np.arange(size) == 0, 0.0, np.inf)
+    came: list[np.ndarray] = []
+    for number, table in enumerate(tables):
+        worst = np.maximum(least[:, None], np.where(np.tri(size, k=0, dtype=bool), np.inf, table))
+        # Later stages need at least a layer each.
+        worst[:, size - (len(tables) - 1 - number) :] = np.inf
+        came.append(worst.argmin(axis=0))
+        least = worst.min(axis=0)
+    ends = [size - 1]
+    for step in reversed(came):
+        ends.append(int(step[ends[-1]]))
+    ends.reverse()
+    return float(least[-1]), tuple(after - before for before, after in pairwise(ends))
