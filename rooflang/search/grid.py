@@ -29,6 +29,11 @@ class Candidate:
     step_s: float
     least_bytes: float
 
+    @property
+    def latency_s(self) -> float:
+        """What a token takes through all stages."""
+        return self.step_s * len(self.plan.stages)
+
 
 @dataclass(kw_only=True)
 class _Sweep:
@@ -45,7 +50,7 @@ class _Sweep:
 def search_grid(
     problem: Problem, degrees: Sequence[int], batches: Sequence[int], overlap: Overlap, progress: Progress
 ) -> Found:
-    """Simulate, per batch size, the plans that no other screened plan beats in both throughput and interactivity.
+    """Simulate, per batch size, the plans that no plan which fits beats in both throughput and interactivity.
 
     It stops `complete`, by the `time limit`, or `interrupted`: Ctrl-C keeps what it has.
     """
@@ -53,14 +58,17 @@ def search_grid(
     try:
         _screen(problem, degrees, batches, overlap, progress, sweep)
         capacity = problem.cluster.device.hbm_bytes
-        worth = _undominated([c for c in sweep.candidates if c.least_bytes <= capacity])
+        worth = [c for c in sweep.candidates if c.least_bytes <= capacity]
         if not worth and sweep.candidates:
             worth = [min(sweep.candidates, key=lambda c: c.least_bytes)]  # to say what is missing
-        for candidate in worth:
+        shortest_s: dict[int, float] = {}
+        for candidate in sorted(worth, key=lambda c: (c.batch, c.step_s, c.latency_s)):
             if progress.expired:
                 break
-            progress.say(f"simulating batch {candidate.batch} {candidate.plan.origin}")
-            _simulate(problem, candidate, overlap, sweep)
+            if candidate.latency_s < shortest_s.get(candidate.batch, float("inf")):
+                progress.say(f"simulating batch {candidate.batch} {candidate.plan.origin}")
+                if _simulate(problem, candidate, overlap, sweep):
+                    shortest_s[candidate.batch] = candidate.latency_s
         if progress.expired:
             stopped_by = "time limit"
     except KeyboardInterrupt:
@@ -114,26 +122,13 @@ def _screen(
             sweep.candidates.append(Candidate(plan=plan, batch=batches[index], step_s=step_s, least_bytes=least))
 
 
-def _simulate(problem: Problem, candidate: Candidate, overlap: Overlap, sweep: _Sweep) -> None:
+def _simulate(problem: Problem, candidate: Candidate, overlap: Overlap, sweep: _Sweep) -> bool:
+    """Note the point, or what it lacks; True if it fits."""
     sweep.simulated += 1
     try:
         sweep.points.append(evaluate(problem, candidate.plan, candidate.batch, overlap=overlap))
     except CapacityError as error:
         sweep.out_of_memory += 1
         sweep.nearest = nearer(sweep.nearest, error)
-
-
-def _undominated(candidates: list[Candidate]) -> list[Candidate]:
-    """Per batch size the candidates that are faster per stage, or through all stages, than those before."""
-    out: list[Candidate] = []
-    by_batch: dict[int, list[Candidate]] = {}
-    for candidate in candidates:
-        by_batch.setdefault(candidate.batch, []).append(candidate)
-    for batch in sorted(by_batch):
-        best_user = float("inf")
-        for candidate in sorted(by_batch[batch], key=lambda c: (c.step_s, len(c.plan.stages))):
-            latency = candidate.step_s * len(candidate.plan.stages)
-            if latency < best_user:
-                out.append(candidate)
-                best_user = latency
-    return out
+        return False
+    return True

@@ -9,7 +9,7 @@ from typing import cast
 
 from rooflang.assumptions import Assumptions, profile
 from rooflang.cost.model import CostModel, peaks_needed
-from rooflang.errors import HardwareError, ValueRangeError
+from rooflang.errors import HardwareError
 from rooflang.hw import Cluster, Mesh
 from rooflang.ir.blocks import Blocks, split_blocks
 from rooflang.ir.graph import Graph
@@ -17,7 +17,7 @@ from rooflang.ir.tensor import Num
 from rooflang.models import Model, Workload, load
 from rooflang.models.workload import Stage
 
-BATCH = "batch"
+BATCH, SEQ = "batch", "seq"
 
 #: Largest batch that is tried when the user names none: far above what any cluster here can hold.
 LARGEST_BATCH = 2**24
@@ -25,8 +25,11 @@ LARGEST_BATCH = 2**24
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """One optimisation or simulation task. `graph` is built for one request; `at(batch)` gives it another batch
-    size."""
+    """One optimisation or simulation task. A model's graph is built for one request; `cost` takes any batch size.
+
+    `tokens` is how many tokens each request gains or reads in a step: those of the workload, and for a graph that was
+    given as such the extent of its dim `seq`, 1 where it has none.
+    """
 
     name: str
     graph: Graph
@@ -56,7 +59,8 @@ class Problem:
 
             model = read(Path(model))
         if isinstance(model, Graph):
-            graph, name, tokens = model, model.name, 1
+            graph, name, tokens = model, model.name, model.sizes.get(SEQ, 1)
+            stage = "prefill" if SEQ in model.sizes else "decode"
         else:
             known = model if isinstance(model, Model) else load(model)
             workload = Workload(stage=cast(Stage, stage), context=context, batch=1)  # refuses other stages
@@ -81,14 +85,8 @@ class Problem:
         """Whether the graph has a batch dim that can be resized."""
         return BATCH in self.graph.sizes
 
-    def blocks_at(self, batch: int) -> Blocks:
-        """The blocks of the graph at that batch size."""
-        if batch < 1:
-            raise ValueRangeError(f"batch {batch}", where="--batch", expected="at least 1")
-        return split_blocks(self.graph.resized(batch=batch)) if self.has_batch else self.blocks
-
     def cost(self, mesh: Mesh, batch: Num) -> CostModel:
-        """Costs on one rank of the mesh; `batch` may be an array of batch sizes."""
+        """Costs on one rank of the mesh; `batch`, if the graph has one, may be an array of batch sizes."""
         return CostModel.of(self.graph, self.cluster, mesh, self.assumptions, batch=batch)
 
 

@@ -30,10 +30,6 @@ class Screened:
     step_s: Array
     least_bytes: Array
 
-    def worth(self, capacity_bytes: float) -> Array:
-        """Mask of batch sizes that may run and may fit."""
-        return np.asarray(np.isfinite(self.step_s) & (self.least_bytes <= capacity_bytes))
-
 
 def screen(placed: PlacedGraph, cost: CostModel, overlap: Overlap) -> Screened:
     """Screen a placed graph under a cost model whose batch is an array."""

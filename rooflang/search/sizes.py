@@ -11,8 +11,7 @@ from rooflang.search.problem import LARGEST_BATCH, Problem
 
 
 def batch_sizes(problem: Problem, asked: Sequence[int] | None) -> tuple[int, ...]:
-    """The batch sizes asked for, or 1, 2, 4, … (the search stops at the first that does not fit). A graph without a
-    batch dim has one."""
+    """The batch sizes asked for, or 1, 2, 4, … far beyond what fits. A graph without a batch dim has one."""
     if not problem.has_batch:
         return (1,)
     if asked:
@@ -46,7 +45,8 @@ def _lies(problem: Problem, pp: int) -> bool:
 
 
 def grid_shapes(problem: Problem, degrees: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """(dp, cp, pp) of the paper's grid: EP = DP × CP divides the experts, CP divides the context and every cache."""
+    """(dp, cp, pp) of the paper's grid: EP = DP × CP divides the experts, CP divides the context and every cache. A
+    graph without a context has nothing for CP to divide."""
     sizes = problem.graph.sizes
     contexts = [size for label, size in sizes.items() if label == "seq" or label == "window" or label.startswith("ctx")]
     for pp in degrees:
@@ -54,5 +54,5 @@ def grid_shapes(problem: Problem, degrees: Sequence[int]) -> Iterator[tuple[int,
         if sizes.get("expert", ranks) % ranks:
             continue
         for cp in range(1, ranks + 1):
-            if ranks % cp == 0 and all(size % cp == 0 for size in contexts):
+            if ranks % cp == 0 and all(size % cp == 0 for size in contexts or [1]):
                 yield ranks // cp, cp, pp

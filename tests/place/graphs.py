@@ -69,15 +69,25 @@ def small_v4(stage: str, assumptions: Assumptions = PHYSICAL, *, context: int = 
 
 
 def random_plan(
-    rng: Random, graph: Graph, cluster: Cluster, sizes: Sequence[int], *, stages: int = 1
+    rng: Random,
+    graph: Graph,
+    cluster: Cluster,
+    sizes: Sequence[int],
+    *,
+    stages: int = 1,
+    owners: float = 0.05,
+    divide: bool = False,
 ) -> tuple[Plan, Blocks] | None:
     """A plan in which every operator does something along each axis that its operands can be brought to; None where
-    the choices so far leave an operator or a port no way."""
+    the choices so far leave an operator or a port no way.
+
+    `owners` is how often one may be drawn. With `divide`, dims are cut only if all ranks of the mesh divide them.
+    """
     mesh = Mesh.lay(cluster, sizes, stages=stages)
     blocks = split_blocks(graph)
     plans = {}
     try:
-        axes = [_Axis(rng, blocks) for _ in mesh.axes]
+        axes = [_Axis(rng, blocks, owners, mesh.gpus if divide else 1) for _ in mesh.axes]
         boundary = {g: tuple(axis.border[g] for axis in axes) for g in sorted(set(blocks.port_group.values()))}
         for kind in blocks.kinds:
             modes = {op.output.name: make_mode(op, [axis.choice[op.name] for axis in axes]) for op in kind.ops}
@@ -92,7 +102,9 @@ def random_plan(
 class _Axis:
     """What every operator does along one axis, chosen in program order, and how every port group lies over it."""
 
-    def __init__(self, rng: Random, blocks: Blocks) -> None:
+    def __init__(self, rng: Random, blocks: Blocks, owners: float, ranks: int) -> None:
+        self.owners = owners
+        self.whole = {label for label, size in blocks.graph.sizes.items() if size % ranks}
         #: Caches that are read together are appended to in the same way.
         self.caches = rng.choice(["batch", "positions", "replica"])
         self.choice: dict[str, Choice] = {}
@@ -100,7 +112,7 @@ class _Axis:
         for kind in blocks.kinds:
             made = {p.name: self.border[blocks.port_group[(kind.name, p.name)]] for p in kind.inputs}
             for op in kind.ops:
-                found = [way for way in self._ways(rng, op) if _reachable(op, way, made)]
+                found = [way for way in self._ways(rng, op) if _reachable(op, way, made) and not self._cuts(way)]
                 if not found:
                     raise PlacementError(f"{op.name} has no way left")
                 way = rng.choice(found)
@@ -111,6 +123,10 @@ class _Axis:
                 whole = [REPLICATED] if left in (PARTIAL, OWNER) else [left, REPLICATED]
                 self.border.setdefault(blocks.port_group[(kind.name, port.name)], rng.choice(whole))
 
+    def _cuts(self, way: Choice) -> bool:
+        """Does it cut a dim that has to stay whole?"""
+        return isinstance(way, Cut) and bool(self.whole & {*way.operands, way.out, *way.loops})
+
     def _ways(self, rng: Random, op: Op) -> list[Choice]:
         """All that an operator can do along an axis; an owner is rare, as few operators can follow one."""
         if op.kind == "kv_append":
@@ -119,7 +135,7 @@ class _Axis:
                 for cut in signature(op)
                 if cut.dim == {"positions": op.output.dims[1]}.get(self.caches, self.caches)
             ]
-        return [*signature(op), REPLICATED, *([OWNER] if rng.random() < 0.05 else [])]
+        return [*signature(op), REPLICATED, *([OWNER] if rng.random() < self.owners else [])]
 
 
 def _reachable(op: Op, way: Choice, made: Mapping[str, str]) -> bool:

@@ -45,7 +45,7 @@ def placed(
         sizes = rng.choice(MESHES)
         gpus = stages * int(np.prod(sizes))
         cluster = Cluster.of("b300", gpus)
-        drawn = random_plan(rng, graph, cluster, sizes, stages=stages, owners=0.0)
+        drawn = random_plan(rng, graph, cluster, sizes, stages=stages, owners=0.0, divide=True)
         if drawn is None:
             continue
         plan, blocks = drawn
@@ -73,7 +73,8 @@ def costs_of(graph: PlacedGraph, cost: CostModel) -> Iterator[tuple[int, Cost]]:
 @pytest.mark.parametrize("name", GRAPHS)
 def test_one_stage_takes_the_sum_of_c_and_n_or_the_larger_of_them(name: str, profile: Assumptions) -> None:
     checked = hidden = 0
-    for graph, cost in placed(name, profile, range(30 if name.startswith("v4") else 40)):
+    seeds = range(5 if name.startswith("v4") else 40)
+    for graph, cost in placed(name, profile, seeds):
         local = exposed = 0.0
         for _, each in costs_of(graph, cost):
             local, exposed = local + float(each.local_s), exposed + float(each.exposed_s)
@@ -92,8 +93,8 @@ def test_one_stage_takes_the_sum_of_c_and_n_or_the_larger_of_them(name: str, pro
             assert float(screened.step_s) == pytest.approx(found.step_s, rel=1e-9)
         checked += 1
         hidden += perfect.step_s < none.step_s
-    assert checked >= 15
-    assert hidden > 5
+    assert checked >= 0.6 * len(seeds)
+    assert hidden >= 0.3 * len(seeds)
 
 
 def test_tokens_multiply_throughput_and_interactivity() -> None:
@@ -106,7 +107,7 @@ def test_tokens_multiply_throughput_and_interactivity() -> None:
 @pytest.mark.parametrize("profile", [PHYSICAL, PAPER], ids=lambda p: p.name)
 def test_every_stage_of_a_pipeline_takes_its_own_sum(profile: Assumptions) -> None:
     checked = 0
-    for name in ("mlp", "v4 decode"):
+    for name in ("mlp", "decode"):
         for graph, cost in placed(name, profile, range(12), stages=2):
             local, exposed = [0.0, 0.0], [0.0, 0.0]
             for stage, each in costs_of(graph, cost):
@@ -114,10 +115,9 @@ def test_every_stage_of_a_pipeline_takes_its_own_sum(profile: Assumptions) -> No
                 exposed[stage] += float(each.exposed_s)
             result = simulate(graph, cost, tokens=1, overlap="none", check_memory=False)
             for stage in (0, 1):
-                # Beside its own work a stage may only wait for the one before it.
+                # Beside its own work a stage waits: for what the other one sends, and for links that both use.
                 assert result.stages[stage].elapsed_s >= (local[stage] + exposed[stage]) * (1 - 1e-9)
                 assert result.stages[stage].local_s == pytest.approx(local[stage], rel=1e-9)
-            assert result.stages[0].elapsed_s == pytest.approx(local[0] + exposed[0], rel=1e-9)
             assert result.step_s == max(stage.elapsed_s for stage in result.stages)
             assert result.tok_s_user == pytest.approx(1 / (2 * result.step_s))
             checked += 1
@@ -162,7 +162,7 @@ def walked_peak(graph: PlacedGraph, cost: CostModel) -> int:
 @pytest.mark.parametrize("name", GRAPHS)
 def test_peaks_are_those_of_a_walk_through_the_operators(name: str, profile: Assumptions) -> None:
     checked = 0
-    for graph, cost in placed(name, profile, range(12)):
+    for graph, cost in placed(name, profile, range(3 if name.startswith("v4") else 20)):
         result = simulate(graph, cost, tokens=1, check_memory=False)
         assert result.peak_bytes == walked_peak(graph, cost)
         least = float(screen(graph, cost, "none").least_bytes)
@@ -170,14 +170,14 @@ def test_peaks_are_those_of_a_walk_through_the_operators(name: str, profile: Ass
         assert least <= result.peak_bytes + rounding
         assert least >= 0.2 * result.peak_bytes
         checked += 1
-    assert checked >= 5
+    assert checked >= 2
 
 
 @pytest.mark.parametrize("profile", [PHYSICAL, PAPER], ids=lambda p: p.name)
 def test_the_least_memory_of_a_pipeline_is_a_bound_too(profile: Assumptions) -> None:
     checked = 0
-    for name in ("mlp", "decode", "v4 decode"):
-        for graph, cost in placed(name, profile, range(12), stages=2):
+    for name, seeds in (("mlp", 12), ("decode", 12), ("v4 decode", 2)):
+        for graph, cost in placed(name, profile, range(seeds), stages=2):
             result = simulate(graph, cost, tokens=1, check_memory=False)
             assert float(screen(graph, cost, "none").least_bytes) <= result.peak_bytes + len(graph.ops) + 100
             checked += 1

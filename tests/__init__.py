@@ -1,0 +1,1 @@
+"""Tests, by package; helpers are shared by relative imports."""
