@@ -2,7 +2,8 @@
 
 Everything that searches works on one representative per block kind; everything that runs works on all layers. A *port*
 is a tensor that crosses block borders: an output port of one block feeds an input port of the next, so both lie over
-the mesh in the same way. Ports that are connected, directly or through other blocks, form one port group with one spec.
+the mesh in the same way. Ports that are connected, directly or through other blocks or by an operator that wants them
+alike, form one port group with one spec.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from rooflang.ir.graph import Graph
-from rooflang.ir.op import Op
+from rooflang.ir.op import Op, op_kind
 from rooflang.ir.tensor import Tensor
 
 
@@ -137,7 +138,7 @@ def _structure(ops: list[Op], ports: tuple[tuple[Tensor, ...], tuple[Tensor, ...
 def _port_groups(
     kinds: list[BlockKind], kind_of: Mapping[str, str], rename: Mapping[str, Mapping[str, str]]
 ) -> dict[tuple[str, str], int]:
-    """Union-find: two ports are one group when some block's tensor is both."""
+    """Union-find: two ports are one group when some block's tensor is both, or when an operator wants them alike."""
     owner: dict[str, tuple[str, str]] = {}
     parent: dict[tuple[str, str], tuple[str, str]] = {}
 
@@ -153,5 +154,10 @@ def _port_groups(
                 actual = rename[label][tensor.name]
                 other = owner.setdefault(actual, port)
                 parent[find(port)] = find(other)
+        names = {tensor.name for tensor in kind.inputs}
+        for op in kind.ops:
+            ports = [(kind.name, t.name) for t in op.operands if t.name in names and op_kind(op.kind).alike]
+            for port in ports[1:]:
+                parent[find(port)] = find(ports[0])
     roots: dict[tuple[str, str], int] = {}
     return {port: roots.setdefault(find(port), len(roots)) for port in list(parent)}

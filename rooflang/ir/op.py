@@ -75,6 +75,10 @@ def _any_sizes(op: Op, sizes: Mapping[str, int]) -> None:
     return None
 
 
+def _refuses_none(op: Op) -> Mapping[str, str]:
+    return {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpKind:
     """One entry of the operator table. A new operator is one of these.
@@ -87,9 +91,11 @@ class OpKind:
     - `attrs`: the attributes that it takes and the types that each may have.
     - `check(op)`: raises `GraphError` unless the operand and output labels fit the kind.
     - `check_sizes(op, sizes)`: raises `GraphError` unless the extents do.
+    - `refuses(op)`: labels along which it looks divisible and is not, and why not.
     - `pure`: observable only through its output, so it may be duplicated; otherwise its own cuts say what is safe.
     - `linear`: a linear function of operand 0.
     - `in_place`: index of the operand whose memory the output takes over (a KV append), or None.
+    - `alike`: those of its operands that other blocks make lie over the mesh in the same way.
     """
 
     name: str
@@ -101,9 +107,11 @@ class OpKind:
     attrs: Mapping[str, tuple[type, ...]] = field(default_factory=dict, hash=False)
     check: Callable[[Op], None] = _pass
     check_sizes: Callable[[Op, Mapping[str, int]], None] = _any_sizes
+    refuses: Callable[[Op], Mapping[str, str]] = _refuses_none
     pure: bool = True
     linear: bool = False
     in_place: int | None = None
+    alike: bool = False
 
 
 #: Types of an attribute that is a number.

@@ -2,6 +2,7 @@
 
 `depth_mix` takes a gain and a query, both (hidden), then the vectors v₀ … vₙ, all with the dims of the output. The mix
 is Σ αᵢ·vᵢ with α = softmax over i of query · (RMS norm of vᵢ, times the gain). The label that is mixed is the query's.
+Vectors that come from other blocks lie alike: one more layout each would multiply those to choose from.
 """
 
 from __future__ import annotations
@@ -56,5 +57,6 @@ register(
         cuts=_cuts,
         flops=_flops,
         check=_check,
+        alike=True,
     )
 )
