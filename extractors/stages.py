@@ -24,7 +24,7 @@ from rooflang.extractors.memory import block_use
 from rooflang.extractors.plans import block_s
 from rooflang.extractors.task import Extraction, Send, Stages, Task
 from rooflang.ir.cut import Spec
-from rooflang.place.grid import layer_labels, partition
+from rooflang.place.grid import balanced, layer_labels, partition
 
 #: Turns of extraction and partition.
 _TURNS = 4
@@ -33,7 +33,7 @@ _TURNS = 4
 _WORTH = 1e-4
 
 #: Shares of C in the weights of the bound on max(C, N).
-_SHARES = (0.5, 0.8, 0.95, 0.999)
+_SHARES = (0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 0.999)
 
 
 def extract(task: Task, *, time_limit_s: float = 60.0, gap: float = 1e-3, cutoff_s: float = float("inf")) -> Extraction:
@@ -45,24 +45,22 @@ def extract(task: Task, *, time_limit_s: float = 60.0, gap: float = 1e-3, cutoff
     if len(task.stages) == 1:
         return ilp.extract(task, time_limit_s=time_limit_s, gap=gap, cutoff_s=cutoff_s)
     chain = Chain(task=task)
+    bound_s, promising = chain.bound()
+    waiting, seen = [task.stages, partition(task.costed.blocks, promising)], set[Stages]()
     best: Extraction | None = None
-    seen: set[Stages] = set()
-    stages = task.stages
-    while len(seen) < _TURNS and stages not in seen:
+    while waiting and len(seen) < _TURNS:
+        stages = waiting.pop(0)
+        if stages in seen or (best is not None and (best.value_s <= bound_s * (1.0 + gap) or perf_counter() > end)):
+            continue
         seen.add(stages)
         left_s = max(0.0, end - perf_counter())
         found = ilp.extract(replace(task, stages=stages), time_limit_s=left_s, gap=gap, cutoff_s=cutoff_s)
         if best is None or found.value_s < best.value_s:
             best = found
         value_s, counts = chain.best(found)
-        if value_s >= best.value_s * (1.0 - _WORTH) or perf_counter() > end:
-            break
-        stages = partition(task.costed.blocks, counts)
-    assert best is not None
-    try:
-        bound_s = chain.bound_s()
-    except LimitReached:
-        bound_s = 0.0
+        if value_s < best.value_s * (1.0 - _WORTH):
+            waiting.insert(0, partition(task.costed.blocks, counts))
+    assert best is not None  # the first turn returns or raises
     return replace(best, bound_s=min(bound_s, best.value_s))
 
 
@@ -122,21 +120,22 @@ class Chain:
             tables.append(np.where(fits, value, np.inf))
         return cheapest(tables)
 
-    def bound_s(self) -> float:
-        """A lower bound on the objective over all partitions, plans and boundaries.
-
-        Raises `LimitReached` where the dual has too many layouts.
-        """
+    def bound(self) -> tuple[float, tuple[int, ...]]:
+        """A lower bound on the objective over all partitions, plans and boundaries, and the layers of each stage in the
+        partition that has it; 0 and an even partition where the dual has too many layouts."""
         task = self.task
         found = dual(self.costed, task.at, task.keep, ilp.LIMIT)
         tables = [np.zeros((len(self.layers) + 1,) * 2) for _ in task.stages]
         for share in (0.5,) if task.objective == "sum" else _SHARES:
             weights = Weights(local=share, exposed=1.0 - share)
-            sums = self._sums({name: float(found.kind(name, weights).value.min()) for name in self.costed.kinds})
+            try:
+                sums = self._sums({name: float(found.kind(name, weights).value.min()) for name in self.costed.kinds})
+            except LimitReached:
+                return 0.0, balanced(len(self.layers), len(task.stages))
             for stage, table in enumerate(tables):
                 table[:] = np.maximum(table, sums + weights.exposed * self._least_send_s(stage)[None, :])
-        value, _ = cheapest(tables)
-        return value * (2.0 if task.objective == "sum" else 1.0)
+        value, counts = cheapest(tables)
+        return value * (2.0 if task.objective == "sum" else 1.0), counts
 
     def _sums(self, amounts: dict[str, float]) -> FloatArray:
         """A table of sums over the blocks of each stage."""

@@ -52,6 +52,20 @@ def fan(batch: int = 8, hidden: int = 128, wide: int = 256) -> Graph:
     return g.build()
 
 
+def fusable(batch: int = 8, hidden: int = 128, ffn: int = 256, *, copy: bool = False) -> Graph:
+    """A norm that may be computed inside either of the products that read it, a residual add that may be fused, and a
+    copy that may be left out."""
+    g = GraphBuilder("fusable", batch=batch, hidden=hidden, ffn=ffn)
+    x = g.op("x", "activation", [g.input("rows", "batch hidden")], "batch hidden")
+    norm = g.op("norm", "rms_norm", [x], "batch hidden", over="hidden")
+    up = g.op("up", "matmul", [norm, g.weight("w1", "hidden ffn")], "batch ffn")
+    side = g.op("side", "matmul", [norm, g.weight("w3", "hidden ffn")], "batch ffn")
+    if copy:
+        up = g.op("copy", "to_hbm", [up], "batch ffn")
+    down = g.op("down", "matmul", [up, g.weight("w2", "ffn hidden")], "batch hidden")
+    return g.build(g.op("y", "add", [x, down], "batch hidden"), side)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Case:
     """A graph on a mesh, its layouts, and tasks and an oracle for it."""
