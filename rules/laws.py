@@ -84,12 +84,22 @@ _EVIDENCE = (
 
 
 def check_transfer(
-    law: Law, tensor: Tensor, before: Spec, after: Spec, *, spread: Collection[str] | None = None
+    law: Law,
+    tensor: Tensor,
+    before: Spec,
+    after: Spec,
+    *,
+    spread: Collection[str] | None = None,
+    also_read: Collection[str] = (),
 ) -> Verdict:
     """May the law take the tensor from one spec to the other, on one axis or several alike? `Ok` has the `Transfer`.
 
     `spread`: labels along which partial values may be combined shard by shard (`Theory.spread`; default: any dim).
+    `also_read`: operators that read what lies between the two primitives that the law merges.
     """
+    if also_read:
+        reason = f"{', '.join(also_read)} reads {tensor.name} as it is in between: merged, nobody would have it whole"
+        return Refusal(code="still-read", reason=reason)
     if tensor.role in LEAF_ROLES | RESIDENT_ROLES:
         return Refusal(code="resident", reason=f"{tensor.name} is a {tensor.role.value}: it stays as it is laid out")
     changes = {(old, new) for old, new in zip(before, after, strict=True) if old != new}

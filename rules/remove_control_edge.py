@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from rooflang.ir.graph import Graph
 from rooflang.rules.examples import decode_step
-from rooflang.rules.order import ControlEdge, memory_conflicts, path
+from rooflang.rules.order import ControlEdge, conflicts, path, stateful
 from rooflang.rules.record import Exactness, Ok, Refusal, Rule, Verdict
 
 NAME = "remove_control_edge"
@@ -19,12 +19,13 @@ def check(graph: Graph, before: str, after: str, *, control: Collection[ControlE
         reason = f"no control edge leads from {before} to {after}; an order that data need cannot be removed"
         return Refusal(code="no-such-edge", reason=reason)
     rest = [other for other in control if other != edge]
-    for writer, reader in memory_conflicts(graph):
-        first, second = (writer.name, reader.name)
-        if path(graph, control, reader.name, writer.name):
+    for one, other in conflicts(graph):
+        first, second = (one.name, other.name)
+        if path(graph, control, second, first):
             first, second = second, first
         if path(graph, control, first, second) and not path(graph, rest, first, second):
-            reason = f"{writer.name} overwrites memory that {reader.name} reads: their order would be left open"
+            what = "draw from one generator" if stateful(one) else "share memory that is overwritten"
+            reason = f"{first} and {second} {what}: their order would be left open"
             return Refusal(code="memory-order", reason=reason)
     return Ok(result=edge)
 
@@ -34,10 +35,11 @@ RULE = Rule(
     summary="drop a wait: more orders become possible, values do not change",
     before="a, then b",
     after="a, b in any order",
-    why="a value depends on operands, never on when they were computed, unless memory is written in place",
+    why="a value depends on operands, never on when they were computed, unless memory or a generator is changed",
     preconditions=(
         "the edge is a control edge, no data edge",
-        "no order between a write in place and a read hangs on it",
+        "no order between a write in place and another use of that memory hangs on it",
+        "no order of two draws from a generator with a state hangs on it",
     ),
     exactness=Exactness.EXACT,
     evidence="orders that an append in place hangs on are kept, all others may go",

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rooflang.ir.kinds.elementwise import MOVES
 from rooflang.ir.op import Op
 from rooflang.rules.examples import decode_step
+from rooflang.rules.order import Cells, overwritten
 from rooflang.rules.record import Egglog, Exactness, Ok, Refusal, Rule, Verdict
 from rooflang.rules.theory import Shape, Theory
 
 NAME = "remove_identity"
 
 
-def check(op: Op) -> Verdict:
-    """May `op` be left out? `Ok` carries the name of the tensor that its readers read instead."""
+def check(op: Op, *, ops: Sequence[Op] = ()) -> Verdict:
+    """May `op`, one of the operators `ops` of a graph or block, be left out? `Ok` carries the name of the tensor that
+    its readers read instead.
+
+    Without `ops` nothing is taken to write in place.
+    """
     if op.kind not in MOVES:
         return Refusal(
             code="no-identity", reason=f"{op.kind} {op.name} computes something; moves are {', '.join(MOVES)}"
@@ -23,12 +28,18 @@ def check(op: Op) -> Verdict:
     if source.dtype != op.output.dtype:
         reason = f"{op.name} stores {source.dtype} as {op.output.dtype}: it changes values"
         return Refusal(code="lossy", reason=reason)
+    written, cells = overwritten(ops), Cells.of(ops)
+    for tensor in (source, op.output):
+        if cells.of_tensor(tensor.name) in written:
+            reason = f"{tensor.name} is overwritten in place: {op.name} keeps what was, or will be, there apart"
+            return Refusal(code="snapshot", reason=reason)
     return Ok(result=source.name)
 
 
 def facts(theory: Theory) -> Iterable[str]:
     """`(Identity kernel)`: its output is its operand."""
-    return (f"(Identity {kernel})" for kernel, op in enumerate(theory.kernels) if isinstance(check(op), Ok))
+    ops = theory.kind.ops
+    return (f"(Identity {kernel})" for kernel, op in enumerate(ops) if isinstance(check(op, ops=ops), Ok))
 
 
 def rules(shape: Shape) -> tuple[str, ...]:
@@ -41,7 +52,11 @@ RULE = Rule(
     before="to_hbm(x), to_dram(x) or to_nvme(x)",
     after="x",
     why="a move copies bits, so that reading its operand reads the same values",
-    preconditions=("the operator is a move", "source and copy have one dtype"),
+    preconditions=(
+        "the operator is a move",
+        "source and copy have one dtype",
+        "neither is overwritten in place: a copy of what will be overwritten is a snapshot",
+    ),
     exactness=Exactness.EXACT,
     evidence="a copy and its operand are found in one class, and readers of the copy read the operand",
     check=check,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from rooflang.ir.cut import Cut, CutKind
 from rooflang.ir.op import Op, op_kind, signature
@@ -18,32 +18,54 @@ def check(
     op: Op,
     dim: str,
     *,
+    kind: CutKind | None = None,
     partials: Mapping[str, frozenset[str]] | None = None,
     sizes: Mapping[str, int] | None = None,
     parts: int = 1,
+    local: Collection[str] = (),
 ) -> Verdict:
     """May `op` be cut along `dim`? `Ok` carries the `Cut`.
 
-    `partials` says how partial values of the operands are combined (`theory.partial_combines` of the operators before
-    it); only cuts that read partial operands need it. With `sizes` (extent of each label) and `parts` the shards'
-    alignment is checked too.
+    `kind` asks for one way to join the shards again (default: the one that the signature has). `partials` says how
+    partial values of the operands are combined (`theory.partial_combines` of the operators before it); only cuts that
+    read partial operands need it. With `sizes` (extent of each label) and `parts` the shards' alignment is checked too.
+    `local` are labels that ranks would count from 0 in their own shard.
     """
     rows = [cut for cut in signature(op) if cut.kind is not CutKind.ROUTE]
     cut = next((row for row in rows if row.dim == dim), None)
     if cut is None:
         return _no_row(op, dim, rows)
+    if kind is not None and kind is not cut.kind:
+        return Refusal(code="other-join", reason=f"{op.kind} {op.name} cut along {dim!r}: {_JOINS[cut.kind]}")
+    if local:
+        reason = f"{', '.join(local)} of {op.name} are numbered over all shards; a rank's own count means other entries"
+        return Refusal(code="global-ids", reason=reason)
     summand = unsummable(op, cut, partials or {})
     if summand is not None:
         reason = f"partial values of {summand.name} are no summands, so that {op.name} cannot pass them on"
         return Refusal(code="other-combine", reason=reason)
     size = (sizes or {}).get(dim)
-    if size is not None and size % cut.multiple_of:
+    if size is not None and cut.multiple_of > 1 and size % (cut.multiple_of * parts):
         reason = f"{dim} has {size} entries, which cannot be cut into {parts} at multiples of {cut.multiple_of}"
         return Refusal(code="unaligned", reason=reason)
     return Ok(result=cut)
 
 
+#: How the shards of a cut are joined, and that no less will do.
+_JOINS = {
+    CutKind.PAR: "shards of the output are put side by side, nothing is to be combined",
+    CutKind.SUM: "partial outputs have to be added up before anything else is done with them",
+    CutKind.FOLD: "partial states have to be combined by the operator's own monoid; a shard's result is not it",
+    CutKind.STAT: "shards exchange a summary first: a shard's own top-k, mean or softmax is another one",
+    CutKind.SCAN: "a shard begins with the state that the shards before it leave",
+    CutKind.LINEAR: "summands pass through and stay summands",
+}
+
+
 def _no_row(op: Op, dim: str, rows: Iterable[Cut]) -> Refusal:
+    why = op_kind(op.kind).refuses(op).get(dim)
+    if why is not None:
+        return Refusal(code="unsound-cut", reason=f"{op.kind} {op.name} cannot be cut along {dim!r}: {why}")
     known = ", ".join(dict.fromkeys(row.dim for row in rows)) or "nothing"
     effect = "" if op_kind(op.kind).pure else " It has side effects, which no cut may repeat."
     return Refusal(
@@ -87,6 +109,7 @@ RULE = Rule(
         "the signature has a row for the dim",
         "operands read as summands are summands: log-sum-exp or top-k states are not",
         "shards are multiples of the row's alignment",
+        "ranks number positions, experts, heads and ids as the whole does",
         "the axis has not been used for this operator yet",
     ),
     exactness=Exactness.REASSOCIATING,

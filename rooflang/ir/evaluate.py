@@ -65,7 +65,7 @@ def random_leaves(graph: Graph, seed: int = 0, *, exact: bool = False) -> dict[s
     leaves = {}
     for leaf in graph.leaves:
         shape = [graph.sizes[d] for d in leaf.dims]
-        bounds = [graph.sizes[label] for label in _indexed(graph, leaf.name)]
+        bounds = [graph.sizes[label] for label in indexed(graph, leaf.name)]
         if bounds:
             leaves[leaf.name] = _ids(rng, min(bounds), shape)
         else:
@@ -78,11 +78,11 @@ def _ids(rng: np.random.Generator, bound: int, shape: Sequence[int]) -> Array:
     return rng.permutation(bound)[:count].reshape(shape) if count <= bound else rng.integers(0, bound, shape)
 
 
-def _indexed(graph: Graph, tensor: str) -> Iterator[str]:
+def indexed(graph: Graph, tensor: str) -> Iterator[str]:
     """Labels whose indices a tensor holds, according to those that read it."""
     for op, index in graph.consumers.get(tensor, ()):
         if op.kind in MOVES:
-            yield from _indexed(graph, op.output.name)
+            yield from indexed(graph, op.output.name)
         found = reference(op.kind).ids(op).get(index)
         if found is not None:
             yield found

@@ -74,7 +74,7 @@ def assemble(value: Value, digits: Digits) -> Array:
 def _together(value: Value, entry: str, held: Sequence[Piece]) -> Piece:
     """What the ranks of one line stand for together."""
     if entry == PARTIAL:
-        return reduce(held, _combine(value.fold))
+        return reduce(held, combine_of(value.fold))
     if entry not in STATES:
         return gather(held, entry)
     for copy in held[1:]:
@@ -98,7 +98,7 @@ def fold_of(op: Op) -> Fold:
     return fold
 
 
-def _combine(op: Op | None) -> Combine:
+def combine_of(op: Op | None) -> Combine:
     """How partial values become one: by the fold of the operator that made them, or as summands."""
     if op is None:
         return lambda a, b: (a[0] + b[0],)
@@ -154,10 +154,10 @@ def moved(value: Value, axis: int, after: str, collective: str, digits: Digits) 
     for line, held in lines_of(value.pieces, axis, digits):
         if op is not None and collective == "reduce_scatter" and after not in held[0].ids:
             # A state without the label (a list of candidates) must be complete before it can be cut.
-            whole = [finished(piece, op, digits) for piece in all_reduce(held, _combine(op))]
-            got = _collective("slice", whole, "", after, axis, _combine(None), digits)
+            whole = [finished(piece, op, digits) for piece in all_reduce(held, combine_of(op))]
+            got = _collective("slice", whole, "", after, axis, combine_of(None), digits)
         else:
-            got = _collective(collective, held, value.spec[axis], after, axis, _combine(value.fold), digits)
+            got = _collective(collective, held, value.spec[axis], after, axis, combine_of(value.fold), digits)
             got = [finished(piece, op, digits) for piece in got] if op is not None else got
         pieces.update(zip(line, got))
     return Value(tensor=value.tensor, spec=spec, pieces=pieces, fold=None if op is not None else value.fold)

@@ -52,9 +52,15 @@ def test_a_copy_is_still_there_for_those_who_want_it() -> None:
     assert "copy" in {mode.op.name for mode in saturated(copied()).modes}
 
 
-def test_the_saved_cache_is_the_cache_and_does_not_move() -> None:
-    block = saturated(decode_step())
-    assert block.aliases["save"] == "cache"
+def test_a_copy_of_what_is_overwritten_is_a_snapshot() -> None:
+    graph = decode_step()
+    refused = RULE.check(graph.op_by_name["save"], ops=graph.ops)
+    assert isinstance(refused, Refusal)
+    assert refused.code == "snapshot"
+    assert isinstance(RULE.check(graph.op_by_name["copy"], ops=graph.ops), Ok)
+    block = saturated(graph)
+    assert block.aliases["save"] == "save"
+    assert block.aliases["copy"] == "attend"
     assert not [t for t in block.transfers if t.tensor in ("save", "cache")]
 
 

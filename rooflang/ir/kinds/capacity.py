@@ -6,6 +6,8 @@ whole; only experts may be cut.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rooflang.errors import GraphError
 from rooflang.ir.cut import Cut
 from rooflang.ir.kinds.moe import expert_label
@@ -27,12 +29,18 @@ def _cuts(op: Op) -> tuple[Cut, ...]:
     return (par(op, expert_label(op)),)
 
 
+def _refuses(op: Op) -> Mapping[str, str]:
+    tokens = [d for d in op.output.dims if d != expert_label(op)]
+    return dict.fromkeys(tokens, "which tokens an expert drops depends on how many came before, in other shards too")
+
+
 register(
     OpKind(
         name="capped_gates",
         summary="gates of each expert's first tokens, 0 for those beyond its capacity",
         cuts=_cuts,
         attrs={"expert": (str,), "capacity": (int,)},
+        refuses=_refuses,
         check=_check,
     )
 )

@@ -93,6 +93,7 @@ register(
         flops=_flops,
         read_fraction=expert_read_fraction,
         attrs={"streamed": (bool,)},
+        refuses=lambda op: dict.fromkeys(summed(op), "the nonlinearity comes after the sum over all of it"),
         check=_check,
         check_sizes=_check_gate,
     )

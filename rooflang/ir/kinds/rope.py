@@ -61,6 +61,7 @@ register(
         cuts=_cuts,
         flops=_flops,
         attrs={"interleaved": (bool,), "base": NUMBER},
+        refuses=lambda op: {op.operands[0].dims[-1]: "a contiguous cut tears the pairs (i, i + d/2) apart"},
         check=_check,
         check_sizes=_check_even,
     )

@@ -62,6 +62,9 @@ register(
         name="stateful_sample",
         summary="id of the largest logit plus Gumbel noise from a generator that keeps a state",
         cuts=lambda op: (),
+        refuses=lambda op: dict.fromkeys(
+            op.labels, "each draw moves the generator on, so that shares draw other numbers"
+        ),
         flops=_flops,
         check=_check,
         pure=False,

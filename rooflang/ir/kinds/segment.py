@@ -63,6 +63,17 @@ def _segment_cuts(op: Op) -> tuple[Cut, ...]:
     return (*pars(op, [d for d in op.output.dims if d not in new]), linear(op, (0,)))
 
 
+def _segment_refuses(op: Op) -> Mapping[str, str]:
+    old, (new,) = parted(op)
+    why = f"a contiguous cut of all segments is no cut of this one: shards of {old} are not shards of {new}"
+    return {old: why, new: why}
+
+
+def _view_refuses(op: Op) -> Mapping[str, str]:
+    old, (outer, inner) = parted(op)
+    return {inner: f"a contiguous shard of {old} has whole rows of {inner}: cut {outer}, or reshard"}
+
+
 def _view_cuts(op: Op) -> tuple[Cut, ...]:
     old, (outer, inner) = parted(op)
     blocks = Cut(
@@ -93,6 +104,7 @@ register(
         cuts=_segment_cuts,
         read_fraction=_segment_read,
         attrs={"after": (tuple,)},
+        refuses=_segment_refuses,
         check=_check_parted,
         check_sizes=_check_segment,
         linear=True,
@@ -105,6 +117,7 @@ register(
         cuts=_view_cuts,
         read_fraction=_no_traffic,
         write_fraction=lambda op, local, full: 0.0,
+        refuses=_view_refuses,
         check=_check_parted,
         check_sizes=_check_view,
         linear=True,

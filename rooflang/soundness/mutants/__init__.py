@@ -1,0 +1,12 @@
+"""Rules broken on purpose. A test that cannot tell a mutant from the rule tests nothing."""
+
+from __future__ import annotations
+
+from rooflang.soundness.mutants.record import Mutant as Mutant
+
+
+def all_mutants() -> tuple[Mutant, ...]:
+    """Every mutant, rule by rule."""
+    from rooflang.soundness.mutants import fusions, machine, merges, splits
+
+    return tuple(mutant for module in (splits, merges, fusions, machine) for mutant in module.mutants())

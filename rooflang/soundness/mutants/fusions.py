@@ -1,0 +1,90 @@
+"""Broken fusions: kernels that compute something else than the two operators apart, and rows that lose something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from rooflang.ir.cut import PARTIAL, Cut, CutKind
+from rooflang.ir.op import Op, signature
+from rooflang.ir.reference import Reference, Where
+from rooflang.ir.reference.base import Array, Arrays, State
+from rooflang.rules.fuse_kernels import check
+from rooflang.rules.record import Ok, Verdict
+from rooflang.soundness.fusions import Fusions, Routes
+from rooflang.soundness.mutants.record import Mutant, new
+
+S, P = CutKind.SUM, CutKind.PAR
+
+
+def _rewritten(change: Callable[[Op, Op, Op], Op]) -> Callable[[Op, Op], Verdict]:
+    """What the rule makes, changed: `change(fused, outer, inner)`."""
+
+    def broken(outer: Op, inner: Op) -> Verdict:
+        verdict = check(outer, inner)
+        return Ok(result=change(verdict.result, outer, inner)) if isinstance(verdict, Ok) else verdict
+
+    return broken
+
+
+def _inner_left_out(fused: Op, outer: Op, inner: Op) -> Op:
+    """The outer operator on what the inner one reads."""
+    at = next(i for i, t in enumerate(outer.operands) if t.name == inner.output.name)
+    raw = replace(outer.operands[at], name=inner.operands[0].name)
+    return replace(outer, operands=(*outer.operands[:at], raw, *outer.operands[at + 1 :]))
+
+
+def _gain_left_out(fused: Op, outer: Op, inner: Op) -> Op:
+    """A fused norm that forgets its gain."""
+    bare = replace(inner, operands=inner.operands[:1])
+    at = fused.attr("at")
+    operands = (*outer.operands[:at], *bare.operands, *outer.operands[at + 1 :])
+    return replace(fused, operands=operands, attrs=(("at", at), ("inner", bare), ("outer", outer)))
+
+
+def _residual_left_out(fused: Op, outer: Op, inner: Op) -> Op:
+    """An epilogue that forgets to add."""
+    return replace(inner, output=outer.output)
+
+
+def _rows_kept(op: Op) -> list[Cut]:
+    """Routed rows whose all-to-all is left out."""
+    return [replace(c, kind=P) for c in signature(op) if c.kind is CutKind.ROUTE]
+
+
+def _gates_forgotten(known: Reference) -> Reference:
+    """A combine that adds rows up without their weights."""
+
+    def run(op: Op, where: Where, s: State, operands: Arrays) -> State:
+        gates: Array = operands[1]
+        return known.run(op, where, s, [operands[0], 0 * gates + 1])
+
+    return replace(known, run=run)
+
+
+def mutants() -> Iterator[Mutant]:
+    """All of them."""
+    checks = {
+        "norm·matmul: the norm left out": (("norm_matmul",), _inner_left_out),
+        "norm·matmul: the gain left out": (("norm_matmul",), _gain_left_out),
+        "norm·gated: the norm left out": (("norm_gated",), _inner_left_out),
+        "matmul·add: the residual left out": (("matmul_add",), _residual_left_out),
+        "combine·add: the shared expert left out": (("combine_add",), _residual_left_out),
+    }
+    for name, (names, change) in checks.items():
+        yield _mutant(name, Fusions(names=names, check=_rewritten(change)))
+    rows = {
+        "norm·matmul: statistics of the own shard": ("norm_matmul", new(S, "h h h", PARTIAL)),
+        "norm·gated: hidden cut before the nonlinearity": ("norm_gated", new(S, "h h", PARTIAL)),
+        "matmul·add: the residual in every summand": ("matmul_add", new(S, "R k k", PARTIAL)),
+        "combine·add: the shared expert in every summand": ("combine_add", new(S, "expert R R", PARTIAL)),
+    }
+    for name, (pair, pick) in rows.items():
+        yield _mutant(name, Fusions(names=(pair,), choices=pick))
+    yield _mutant("dispatch: rows never sent", Routes(names=("dispatch",), rows=_rows_kept))
+    yield _mutant("combine: rows never sent back", Routes(names=("combine",), rows=_rows_kept))
+    yield _mutant("combine: rows without their weights", Routes(names=("combine",), broken=_gates_forgotten))
+
+
+def _mutant(name: str, claim: Fusions | Routes) -> Mutant:
+    return Mutant(name=name, rule="fuse_kernels", claim=claim)

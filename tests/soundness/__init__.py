@@ -1,0 +1,1 @@
+"""Tests of what shows that the rules are sound."""
