@@ -18,6 +18,7 @@ from rooflang.ir.cut import OWNER, PARTIAL, REPLICATED, Cut, CutKind, Spec
 from rooflang.ir.graph import Graph
 from rooflang.ir.layout import Choice, Mode, make_mode
 from rooflang.ir.op import Op, signature
+from rooflang.ir.tensor import Role
 from rooflang.place.connect import connect
 from rooflang.place.plan import Plan
 
@@ -146,13 +147,18 @@ def _choice(op: Op, axis: str, decode: bool, one_stage: bool, early: bool) -> Ch
         # rank of the group goes on with all of it, it costs as much if each one embeds.
         return REPLICATED if decode else OWNER
     if axis == "cp" and decode:
-        if op.kind in ("attention", "index_select", "kv_append"):
+        if _over_cache(op):
             return next((cut for cut in signature(op) if _by_context(cut, op)), REPLICATED)
         if early:
             return REPLICATED
     if op.operands[0].fill < 1.0:  # rows that dispatch has sent to their experts
         return _pick(op, [(CutKind.ROUTE, tokens), (CutKind.PAR, EXPERT)])
     return _pick(op, [(kind, tokens) for kind in (CutKind.ROUTE, CutKind.PAR, CutKind.SUM, CutKind.SCAN)])
+
+
+def _over_cache(op: Op) -> bool:
+    """Does it read or write a cache, which lies by context?"""
+    return any(t.role is Role.KV_CACHE for t in op.operands)
 
 
 def _by_context(cut: Cut, op: Op) -> bool:
@@ -176,7 +182,8 @@ def _pick(op: Op, wanted: Iterable[tuple[CutKind, str]]) -> Choice:
 def _before_attention(kind: BlockKind) -> frozenset[str]:
     """Operators of the block that an attention over the cache depends on."""
     by_output = {op.output.name: op for op in kind.ops}
-    stack = [t.name for op in kind.ops if op.kind == "attention" for t in op.operands]
+    attends = [op for op in kind.ops if any(cut.combine == "lse" for cut in signature(op))]
+    stack = [t.name for op in attends for t in op.operands]
     found: set[str] = set()
     while stack:
         op = by_output.get(stack.pop())
