@@ -15,8 +15,10 @@ import numpy as np
 
 from rooflang.eqsat import saturate_all
 from rooflang.errors import CapacityError, LimitReached, PlacementError
+from rooflang.extractors.bounds import quick_bounds_s
 from rooflang.extractors.costed import CostedGraph
-from rooflang.extractors.ilp import extract
+from rooflang.extractors.layouts import FloatArray
+from rooflang.extractors.stages import extract
 from rooflang.extractors.task import Extraction, Objective, Stages, Task
 from rooflang.hw import Mesh, mesh_factorisations
 from rooflang.place.grid import balanced, layer_labels, partition
@@ -41,11 +43,13 @@ _OBJECTIVE: dict[Overlap, Objective] = {"perfect": "max", "none": "sum"}
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """One mesh for one number of stages, with the costs of all its e-nodes at all batch sizes."""
+    """One mesh for one number of stages, with the costs of all its e-nodes, and a quick lower bound on the objective,
+    at all batch sizes."""
 
     sizes: tuple[int, ...]
     stages: Stages
     costed: CostedGraph
+    quick_s: FloatArray
 
     @property
     def name(self) -> str:
@@ -68,7 +72,12 @@ class _Tally:
 
 
 def configurations(
-    problem: Problem, degrees: Sequence[int], batches: Sequence[int], disabled: frozenset[str], progress: Progress
+    problem: Problem,
+    degrees: Sequence[int],
+    batches: Sequence[int],
+    overlap: Overlap,
+    disabled: frozenset[str],
+    progress: Progress,
 ) -> list[Configuration]:
     """Every mesh of at most two axes for every number of stages, priced at all batch sizes in one call each."""
     out = []
@@ -83,7 +92,8 @@ def configurations(
                 costed = CostedGraph.of(problem.blocks, frozen, cost)
             except PlacementError:
                 continue  # no layout suits all blocks: with some rules disabled that happens
-            out.append(Configuration(sizes=sizes, stages=labels, costed=costed))
+            quick_s = quick_bounds_s(Task(costed=costed, at=0, stages=labels, objective=_OBJECTIVE[overlap]))
+            out.append(Configuration(sizes=sizes, stages=labels, costed=costed, quick_s=quick_s))
     return out
 
 
@@ -98,7 +108,7 @@ def search_egraph(
     """Search all configurations. It stops `complete`, by the `time limit`, or `interrupted`: Ctrl-C keeps what it
     has."""
     tally = _Tally()
-    found = configurations(problem, degrees, batches, disabled, progress)
+    found = configurations(problem, degrees, batches, overlap, disabled, progress)
     stopped_by = "complete"
     try:
         for stages in degrees:
@@ -140,6 +150,11 @@ def _search_batch(
         progress.say(f"batch {batch}, {config.name}")
         task = Task(costed=config.costed, at=at, stages=config.stages, objective=_OBJECTIVE[overlap])
         cutoff_s = limit_s if best is None else min(limit_s, best.value_s)
+        quick_s = float(config.quick_s[at])
+        if cutoff_s <= quick_s < float("inf"):
+            tally.screened_out += 1
+            bound_s, cut_off = min(bound_s, quick_s), True
+            continue
         try:
             found = extract(task, time_limit_s=min(EXTRACTION_S, progress.remaining_s), gap=GAP, cutoff_s=cutoff_s)
         except CapacityError as error:
