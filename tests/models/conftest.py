@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
@@ -24,16 +25,25 @@ def flash_config() -> Config:
 
 
 @pytest.fixture(scope="session")
-def small(flash_config: Config) -> Build:
-    """Graph of the six-layer model: `small(stage, assumptions, context=…, batch=…, **config fields to change)`."""
+def maker() -> Callable[..., Build]:
+    """`maker(build, config)(stage, assumptions, context=…, batch=…, **fields to change)` is a graph."""
 
-    def graph(
-        stage: str, assumptions: Assumptions = PHYSICAL, *, context: int = 65536, batch: int = 8, **fields: object
-    ) -> Graph:
-        workload = Workload(stage=stage, context=context, batch=batch)  # type: ignore[arg-type]
-        return build("small", msgspec.structs.replace(flash_config, **fields), workload, assumptions)
+    def of(build: Callable[..., Graph], config: Any) -> Build:
+        def graph(
+            stage: str, assumptions: Assumptions = PHYSICAL, *, context: int = 65536, batch: int = 8, **fields: object
+        ) -> Graph:
+            workload = Workload(stage=stage, context=context, batch=batch)  # type: ignore[arg-type]
+            return build("small", msgspec.structs.replace(config, **fields), workload, assumptions)
 
-    return graph
+        return graph
+
+    return of
+
+
+@pytest.fixture(scope="session")
+def small(maker: Callable[..., Build], flash_config: Config) -> Build:
+    """Graphs of the six-layer model."""
+    return maker(build, flash_config)
 
 
 @pytest.fixture(scope="session")
