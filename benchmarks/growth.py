@@ -11,8 +11,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rooflang.assumptions import PAPER
+from rooflang.cost import CostModel
 from rooflang.eqsat import saturate_all
-from rooflang.hw import Cluster
+from rooflang.extractors.costed import CostedGraph
+from rooflang.extractors.network import network
+from rooflang.hw import Cluster, Mesh
 from rooflang.ir.blocks import split_blocks
 from rooflang.ir.graph import Graph
 from rooflang.models import Workload, load
@@ -38,18 +41,24 @@ def replace_config(config: object, layers: int, ratios: object) -> object:
 
 
 def main() -> None:
-    print(f"{'layers':>8} {'axes':>5} {'kinds':>6} {'e-nodes':>9} {'classes':>8} {'modes':>7} {'transfers':>10}")
+    counted = f"{'e-nodes':>9} {'classes':>8} {'modes':>7} {'transfers':>10} {'flow columns':>13}"
+    print(f"{'layers':>8} {'axes':>5} {'kinds':>6} {counted}")
     for times in (1, 2, 4):
-        blocks = split_blocks(graph_of(times))
+        graph = graph_of(times)
+        blocks = split_blocks(graph)
         for axes in (0, 1, 2) if times > 1 else (0, 1, 2, 3):
-            frozen = saturate_all(blocks, axes).values()
+            by_kind = saturate_all(blocks, axes)
+            frozen = by_kind.values()
+            cluster = Cluster.of("gh200", 4**axes)
+            cost = CostModel.of(graph, cluster, Mesh.lay(cluster, [4] * axes), PAPER)
+            columns = network(CostedGraph.of(blocks, by_kind, cost)).columns
             counts = (
                 sum(sum(f.stats.enodes.values()) for f in frozen),
                 sum(f.stats.classes for f in frozen),
                 sum(len(f.modes) for f in frozen),
                 sum(len(f.transfers) for f in frozen),
             )
-            row = f"{counts[0]:>9} {counts[1]:>8} {counts[2]:>7} {counts[3]:>10}"
+            row = f"{counts[0]:>9} {counts[1]:>8} {counts[2]:>7} {counts[3]:>10} {columns:>13}"
             print(f"{61 * times:>8} {axes:>5} {len(frozen):>6} {row}")
     print(f"\n{'layers':>8} {'GPUs':>6} {'operators':>10} {'events':>8}")
     for times in (1, 2, 4):
