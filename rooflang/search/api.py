@@ -32,7 +32,7 @@ def simulate(
     gpus: int = 0,
     stage: str = "decode",
     context: int = 0,
-    batch: int = 1,
+    batch: int | None = None,
     dp: int = 1,
     cp: int = 1,
     pp: int = 1,
@@ -42,14 +42,17 @@ def simulate(
 ) -> Point:
     """Simulate one grid configuration: DP × CP = EP on each of PP stages; `partition` lists the layers per stage.
 
+    Without `batch` a graph has the batch size that it is written with, a model one request.
+
     Raises `ValueRangeError` when DP × CP × PP is not the GPU count, `PlacementError` when the batch does not divide,
     and `CapacityError`, naming the largest tensors, when it does not fit.
     """
     _known("overlap", overlap, ("perfect", "none"))
     problem = Problem.of(model, hardware=hardware, gpus=gpus, stage=stage, context=context, assumptions=assumptions)
-    graph = problem.graph.resized(batch=_positive(batch)) if problem.has_batch else problem.graph
+    requests = problem.own_batch if batch is None else problem.check_batch(batch)
+    graph = problem.graph.resized(batch=requests) if problem.has_batch else problem.graph
     plan = grid_plan(graph, problem.cluster, dp=dp, cp=cp, pp=pp, partition_layers=partition)
-    return evaluate(problem, plan, batch, overlap=overlap)
+    return evaluate(problem, plan, requests, overlap=overlap)
 
 
 def simulate_layout(
@@ -59,7 +62,7 @@ def simulate_layout(
     connect."""
     _known("overlap", overlap, ("perfect", "none"))
     problem = Problem.of(layout.graph, hardware=layout.cluster, assumptions=assumptions)
-    return evaluate(problem, layout.plan(), layout.graph.sizes.get("batch", 1), overlap=overlap)
+    return evaluate(problem, layout.plan(), problem.own_batch, overlap=overlap)
 
 
 def optimize(
@@ -115,12 +118,6 @@ def optimize(
         stopped_by=found.stopped_by,
         seconds=watch.elapsed_s,
     )
-
-
-def _positive(batch: int) -> int:
-    if batch < 1:
-        raise ValueRangeError(f"batch {batch}", where="--batch", expected="at least 1")
-    return batch
 
 
 def _known(what: str, value: str, known: Sequence[str]) -> None:

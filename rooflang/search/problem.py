@@ -9,7 +9,7 @@ from typing import cast
 
 from rooflang.assumptions import Assumptions, profile
 from rooflang.cost.model import CostModel, peaks_needed
-from rooflang.errors import HardwareError
+from rooflang.errors import HardwareError, ValueRangeError
 from rooflang.hw import Cluster, Mesh
 from rooflang.ir.blocks import Blocks, split_blocks
 from rooflang.ir.graph import Graph
@@ -84,6 +84,21 @@ class Problem:
     def has_batch(self) -> bool:
         """Whether the graph has a batch dim that can be resized."""
         return BATCH in self.graph.sizes
+
+    @property
+    def own_batch(self) -> int:
+        """The batch size that the graph is written with: 1 for a model, and for a graph without a batch dim."""
+        return self.graph.sizes.get(BATCH, 1)
+
+    def check_batch(self, batch: int) -> int:
+        """The batch size, if the graph can have it. Raises `ValueRangeError`."""
+        if batch < 1:
+            raise ValueRangeError(f"batch {batch}", where="--batch", expected="at least 1")
+        if batch > 1 and not self.has_batch:
+            raise ValueRangeError(
+                f"batch {batch}, but {self.name} has no dim {BATCH!r}", where="--batch", expected="1, or none at all"
+            )
+        return batch
 
     def cost(self, mesh: Mesh, batch: Num) -> CostModel:
         """Costs on one rank of the mesh; `batch`, if the graph has one, may be an array of batch sizes."""

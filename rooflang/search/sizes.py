@@ -11,15 +11,11 @@ from rooflang.search.problem import LARGEST_BATCH, Problem
 
 
 def batch_sizes(problem: Problem, asked: Sequence[int] | None) -> tuple[int, ...]:
-    """The batch sizes asked for, or 1, 2, 4, … far beyond what fits. A graph without a batch dim has one."""
-    if not problem.has_batch:
-        return (1,)
+    """The batch sizes asked for, or 1, 2, 4, … far beyond what fits; 1 for a graph without a batch dim. Raises
+    `ValueRangeError`."""
     if asked:
-        for batch in asked:
-            if batch < 1:
-                raise ValueRangeError(f"batch {batch}", where="--batch", expected="at least 1")
-        return tuple(sorted(set(asked)))
-    return tuple(2**k for k in range(LARGEST_BATCH.bit_length()))
+        return tuple(sorted({problem.check_batch(batch) for batch in asked}))
+    return tuple(2**k for k in range(LARGEST_BATCH.bit_length())) if problem.has_batch else (1,)
 
 
 def pipeline_degrees(problem: Problem, asked: int | None) -> tuple[int, ...]:

@@ -1,0 +1,1 @@
+"""Tests of the search: problems, what is looked at, screening, points."""
