@@ -179,3 +179,57 @@ def test_a_failed_link_is_worse_than_a_narrow_one() -> None:
         )
     ]
     assert times == sorted(times) and len(set(times)) >= 2
+
+
+# -- who waits for whom -----------------------------------------------------------------------------------------------
+
+
+def by_rank(built: Built, name: str) -> list[int]:
+    """The operators of that name in a program with every rank's own, in the order of ranks."""
+    return [op for work in built.work for op, _ in work if built.ops[op].name == name]
+
+
+def test_experts_wait_for_all_dispatches_and_combines_for_all_experts() -> None:
+    graph, cost = placed_model()
+    built = build(graph, cost, overrides=[SLOW], explicit=True)
+    timeline = run(built.program)
+    for first, second in (("dispatch", "expert_up"), ("expert_down", "combine")):
+        before, after = (by_rank(built, f"layers.3.{name}") for name in (first, second))
+        assert len(before) == len(after) == 8
+        ends = timeline.end_s[before]
+        assert ends.argmax() == 3 and np.ptp(ends) > 0
+        assert (timeline.start_s[after] >= ends.max()).all()
+
+
+def test_rows_stay_until_the_whole_group_has_read_them() -> None:
+    graph, cost = placed_model()
+    program = build(graph, cost, explicit=True).program
+    rows = [i for i, label in enumerate(program.tensor_labels) if label == "layers.3.expert_down"]
+    assert sorted(program.tensor_memory[rows].tolist()) == list(range(8))
+    for tensor in rows:
+        readers = program.consumer[program.consumer_start[tensor] : program.consumer_start[tensor + 1]]
+        assert len(set(readers.tolist())) == 8
+        assert {program.label(int(op)) for op in readers} == {"layers.3.combine"}
+
+
+def test_a_detour_is_paid_in_latency_by_all_of_its_group() -> None:
+    graph, cost = placed_model(gpus=16, dp=8, cp=2)
+    failed = LinkOverride(gpus=(5,), level="ib", factor=0.0)
+    plain, detoured = (build(graph, cost, overrides=overrides, explicit=True) for overrides in ([], [failed]))
+    rises: dict[str, set[float]] = {"alone": set(), "group": set()}
+    for op, (before, after) in enumerate(zip(plain.program.op_alpha_s, detoured.program.op_alpha_s)):
+        if "ib" in plain.costs[op].levels_s:
+            kind = "group" if plain.ops[op].kind == "transfer" else "alone"
+            rises[kind].add(round((after - before) * 1e6, 6))
+    assert rises["alone"] == {0.0, 1.0}
+    assert 1.0 in rises["group"] or not rises["group"]
+
+
+def test_a_step_ends_with_the_last_of_its_ranks() -> None:
+    """Not with the one that works most: here the slow link's owner waits while others compute."""
+    graph, cost = placed_model(gpus=8, dp=4, cp=2)
+    for overrides in ([SLOW], [NARROW], [FAILED], [replace(SLOW, compute=0.05, hbm=1.5)]):
+        built = build(graph, cost, overrides=overrides)
+        assert (
+            simulate(graph, cost, tokens=1, overlap="none", overrides=overrides).step_s == run(built.program).makespan_s
+        )
