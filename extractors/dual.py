@@ -177,11 +177,12 @@ class Minimum:
 class Dual:
     """Minima under weights for one batch size. What was computed for a kind of block serves all stages and objectives.
 
-    `limit` is the number of entries that a table may have; beyond it minima become lower bounds.
+    `limit` is the number of entries that a table may have; beyond it minima become lower bounds. With `reduce`, states
+    that cannot matter are dropped first: that takes time, and makes the bounds better.
     """
 
-    def __init__(self, costed: CostedGraph, at: int, keep: Keep | None, limit: int) -> None:
-        self.costed, self.at, self.limit = costed, at, limit
+    def __init__(self, costed: CostedGraph, at: int, keep: Keep | None, limit: int, *, reduce: bool = True) -> None:
+        self.costed, self.at, self.limit, self.reduce = costed, at, limit, reduce
         self._modes = {
             name: np.flatnonzero(usable_modes(kind, at, keep)).tolist() for name, kind in costed.kinds.items()
         }
@@ -199,7 +200,8 @@ class Dual:
             built = _KindTables(self.costed, kind, self.at, self._modes[name], weights)
             groups = tuple(sorted(self._shared & built.borders.keys()))
             keep = [built.borders[group] for group in groups]
-            built.tables.reduce(keep)
+            if self.reduce:
+                built.tables.reduce(keep)
             self._kinds[key] = KindDual(
                 groups=groups,
                 value=built.tables.eliminate(keep, self.limit),
@@ -242,7 +244,7 @@ class Dual:
         return Minimum(value=value, decisions=Decisions(choices=choices, boundary=boundary), exact=exact)
 
 
-@lru_cache(maxsize=2)
-def dual(costed: CostedGraph, at: int, keep: Keep | None, limit: int) -> Dual:
+@lru_cache(maxsize=3)
+def dual(costed: CostedGraph, at: int, keep: Keep | None, limit: int, reduce: bool = True) -> Dual:
     """The dual for a batch size. The last ones are kept, for other stages and objectives of the same configuration."""
-    return Dual(costed, at, keep, limit)
+    return Dual(costed, at, keep, limit, reduce=reduce)

@@ -30,6 +30,7 @@ def extract(task: Task) -> Extraction:
     begin = perf_counter()
     sweep = Sweep.of(task, limit=LIMIT, gap=0.0)
     sweep.scan((0.5,) if task.objective == "sum" else SHARES)
+    sweep.combine()
     if sweep.best is None:
         sweep.squeeze()
     if sweep.best is None and sweep.leanest is not None:

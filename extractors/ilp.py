@@ -16,7 +16,7 @@ import numpy as np
 from rooflang.errors import LimitReached, RooflangError
 from rooflang.extractors.capacity import capacity_rows
 from rooflang.extractors.layouts import FloatArray
-from rooflang.extractors.memory import fullest, overflow
+from rooflang.extractors.memory import fullest, least_bytes, overflow
 from rooflang.extractors.network import Network, network
 from rooflang.extractors.numbers import numbers
 from rooflang.extractors.plans import needed_modes
@@ -28,6 +28,9 @@ from rooflang.extractors.task import Decisions, Extraction, Task
 
 #: Entries that a table of the dual may have; and where that leaves a gap (8 bytes each).
 LIMIT, LARGE_LIMIT = 1_000_000, 16_000_000
+
+#: The same where a quick look is taken.
+QUICK_LIMIT = 100_000
 
 #: The modes of how many of the best plans are first combined anew, and the part of the time that this may take.
 _PARENTS, _PART = 4, 0.3
@@ -53,8 +56,13 @@ def extract(task: Task, *, time_limit_s: float = 60.0, gap: float = 1e-3, cutoff
     or what it fixes excludes every plan, `LimitReached` where the time was up before there was a plan.
     """
     begin = perf_counter()
+    quick = _screened(task, cutoff_s=cutoff_s)
+    if quick is not None and quick.best is not None and quick.bound_s >= cutoff_s:
+        return extraction(task, quick.best, bound_s=quick.bound_s, status="cut off", begin=begin)
     sweep = Sweep.of(task, limit=LIMIT, gap=gap, cutoff_s=cutoff_s)
     try:
+        if least_bytes(task)[task.at] > task.capacity_bytes:
+            sweep.squeeze()
         sweep.run()
         sweep.refine(LARGE_LIMIT)
         if sweep.best is None:
@@ -77,6 +85,18 @@ def extract(task: Task, *, time_limit_s: float = 60.0, gap: float = 1e-3, cutoff
         binaries=solved.binaries,
         begin=begin,
     )
+
+
+def _screened(task: Task, *, cutoff_s: float) -> Sweep | None:
+    """A quick look at a task that is cut off: two weights and small tables."""
+    if np.isinf(cutoff_s):
+        return None
+    quick = Sweep.of(task, limit=QUICK_LIMIT, gap=0.0, cutoff_s=cutoff_s, reduce=False)
+    try:
+        quick.scan((0.5,) if task.objective == "sum" else (0.8, 0.999))
+    except LimitReached:
+        return None
+    return quick
 
 
 def _solve(task: Task, sweep: Sweep, *, time_limit_s: float, gap: float) -> _Solved:

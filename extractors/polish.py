@@ -28,6 +28,10 @@ class _Block:
         self.kind, self.at = kind, task.at
         self.used = needed_modes(kind, decisions.choices[kind.kind.name])
         self._boundary = decisions.boundary
+        self._readers: dict[int, list[int]] = {}
+        for value, mode in self.used.items():
+            for read in kind.modes[mode].reads:
+                self._readers.setdefault(read.value, []).append(value)
         self._known: dict[tuple[int, int, tuple[int, ...]], float] = {}
         self._usable = [bool(local < float("inf")) for local in kind.local_s[:, task.at]]
         if task.keep is not None:
@@ -62,9 +66,8 @@ class _Block:
         number = item.layouts.number
         made = number[self._boundary[item.port]] if item.port >= 0 else self.kind.modes[self.used[value]].out
         targets = {number[self._boundary[group]] for _, group in item.exits}
-        targets.update(
-            read.layout for mode in self.used.values() for read in self.kind.modes[mode].reads if read.value == value
-        )
+        for reader in self._readers.get(value, ()):
+            targets.update(read.layout for read in self.kind.modes[self.used[reader]].reads if read.value == value)
         return made, tuple(sorted(targets))
 
     def _serve(self, value: int, made: int, targets: tuple[int, ...]) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 from rooflang.errors import LimitReached
 from rooflang.extractors import ilp
 from rooflang.extractors.costed import CostedGraph
-from rooflang.extractors.dual import Weights, dual
+from rooflang.extractors.dual import Dual, Weights, dual
 from rooflang.extractors.layouts import BoolArray, FloatArray
 from rooflang.extractors.memory import block_use
 from rooflang.extractors.plans import block_s
@@ -33,7 +33,7 @@ _TURNS = 4
 _WORTH = 1e-4
 
 #: Shares of C in the weights of the bound on max(C, N).
-_SHARES = (0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 0.999)
+_SHARES = (0.5, 0.65, 0.8, 0.9, 0.999)
 
 
 def extract(task: Task, *, time_limit_s: float = 60.0, gap: float = 1e-3, cutoff_s: float = float("inf")) -> Extraction:
@@ -45,7 +45,20 @@ def extract(task: Task, *, time_limit_s: float = 60.0, gap: float = 1e-3, cutoff
     if len(task.stages) == 1:
         return ilp.extract(task, time_limit_s=time_limit_s, gap=gap, cutoff_s=cutoff_s)
     chain = Chain(task=task)
-    bound_s, promising = chain.bound()
+    bound_s, promising = chain.bound(dual(task.costed, task.at, task.keep, ilp.QUICK_LIMIT, reduce=False))
+    if bound_s >= cutoff_s:
+        return ilp.extract(task, time_limit_s=time_limit_s, gap=gap, cutoff_s=cutoff_s)
+    best = _best(chain, promising, bound_s, end=end, gap=gap, cutoff_s=cutoff_s)
+    if best.status != "cut off" and best.value_s > bound_s * (1.0 + gap):
+        bound_s = max(bound_s, chain.bound(dual(task.costed, task.at, task.keep, ilp.LIMIT))[0])
+    return replace(best, bound_s=min(bound_s, best.value_s))
+
+
+def _best(
+    chain: Chain, promising: tuple[int, ...], bound_s: float, *, end: float, gap: float, cutoff_s: float
+) -> Extraction:
+    """The best plan that turns of extraction and partition find, from the task's stages and a promising partition."""
+    task = chain.task
     waiting, seen = [task.stages, partition(task.costed.blocks, promising)], set[Stages]()
     best: Extraction | None = None
     while waiting and len(seen) < _TURNS:
@@ -61,7 +74,7 @@ def extract(task: Task, *, time_limit_s: float = 60.0, gap: float = 1e-3, cutoff
         if value_s < best.value_s * (1.0 - _WORTH):
             waiting.insert(0, partition(task.costed.blocks, counts))
     assert best is not None  # the first turn returns or raises
-    return replace(best, bound_s=min(bound_s, best.value_s))
+    return best
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,20 +133,20 @@ class Chain:
             tables.append(np.where(fits, value, np.inf))
         return cheapest(tables)
 
-    def bound(self) -> tuple[float, tuple[int, ...]]:
+    def bound(self, found: Dual) -> tuple[float, tuple[int, ...]]:
         """A lower bound on the objective over all partitions, plans and boundaries, and the layers of each stage in the
         partition that has it; 0 and an even partition where the dual has too many layouts."""
         task = self.task
-        found = dual(self.costed, task.at, task.keep, ilp.LIMIT)
         tables = [np.zeros((len(self.layers) + 1,) * 2) for _ in task.stages]
+        least_s = [self._least_send_s(stage) for stage in range(len(task.stages))]
         for share in (0.5,) if task.objective == "sum" else _SHARES:
             weights = Weights(local=share, exposed=1.0 - share)
             try:
                 sums = self._sums({name: float(found.kind(name, weights).value.min()) for name in self.costed.kinds})
             except LimitReached:
                 return 0.0, balanced(len(self.layers), len(task.stages))
-            for stage, table in enumerate(tables):
-                table[:] = np.maximum(table, sums + weights.exposed * self._least_send_s(stage)[None, :])
+            for table, sent in zip(tables, least_s):
+                table[:] = np.maximum(table, sums + weights.exposed * sent[None, :])
         value, counts = cheapest(tables)
         return value * (2.0 if task.objective == "sum" else 1.0), counts
 

@@ -22,9 +22,10 @@ from rooflang.ir.cut import Spec
 #: Share of C in the weights with which a sweep begins: plans that are good for most workloads.
 FIRST = 0.8
 
-#: Shares beyond which C or N alone decides, the step down from the first one, how near to the ends of an interval a new
-#: one may lie (as a part of it), and an interval that is not worth dividing.
-_LEAST, _MOST, _STEP, _INSIDE, _CLOSE = 1e-3, 1.0 - 1e-3, 0.2, 0.1, 2e-3
+#: Shares beyond which C or N alone decides, the step down from the first one, the most that the share of N shrinks in a
+#: step up, how near to the ends of an interval a new one may lie (as a part of it), and an interval that is not worth
+#: dividing.
+_LEAST, _MOST, _STEP, _RUSH, _INSIDE, _CLOSE = 1e-3, 1.0 - 1e-3, 0.2, 1 / 256, 0.1, 2e-3
 
 #: Weights that are tried at most for one stage.
 _TRIES = 9
@@ -64,12 +65,12 @@ class Sweep:
     _costs: dict[object, tuple[float, float]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, task: Task, *, limit: int, gap: float, cutoff_s: float = float("inf")) -> Sweep:
-        """A sweep that has not begun; `limit` is the number of entries that a table may have.
+    def of(cls, task: Task, *, limit: int, gap: float, cutoff_s: float = float("inf"), reduce: bool = True) -> Sweep:
+        """A sweep that has not begun; `limit` and `reduce` are those of the `Dual`.
 
         Raises `PlacementError` where some value cannot be made in any layout.
         """
-        return cls(task=task, dual=dual(task.costed, task.at, task.keep, limit), gap=gap, cutoff_s=cutoff_s)
+        return cls(task=task, dual=dual(task.costed, task.at, task.keep, limit, reduce), gap=gap, cutoff_s=cutoff_s)
 
     @property
     def done(self) -> bool:
@@ -86,13 +87,20 @@ class Sweep:
                 self._try(load, 0.5)
             else:
                 self._balance(load)
-        self._combine()
+        self.combine()
 
     def scan(self, shares: Sequence[float]) -> None:
         """Try some shares of C in the weights, each for the stage that is then the slowest."""
         for share in shares:
-            self._try(self._critical(self.task.slowest), share)
-        self._combine()
+            if not self.done:
+                self._try(self._critical(self.task.slowest), share)
+
+    def combine(self) -> None:
+        """Look for better plans near those found, until the gap is closed."""
+        if not self.done:
+            self._mix()
+        if not self.done:
+            self._polish()
 
     def _critical(self, loads: Sequence[Load]) -> Load:
         """The stage that is the slowest under the best plan so far; before there is one, that with most blocks."""
@@ -110,13 +118,7 @@ class Sweep:
         self._found = {share: self._found[share]} if share in self._found else {}
         for load in self.task.slowest:
             self._try(load, share)
-        self._combine()
-
-    def _combine(self) -> None:
-        if not self.done:
-            self._mix()
-        if not self.done:
-            self._polish()
+        self.combine()
 
     def squeeze(self) -> None:
         """Where no plan found fits, raise the price of memory until one does.
@@ -149,7 +151,6 @@ class Sweep:
             costs = self._try(load, share)
             if self.done:
                 return
-            # Where no plan was found, what is cheap to compute has fewer ways to do it.
             if costs[0] >= costs[1]:
                 low, below = share, costs
             else:
@@ -159,7 +160,7 @@ class Sweep:
             if below is None:
                 share = max(_LEAST, share - _STEP)
             elif above is None:
-                share = min(_MOST, 1.0 - (1.0 - share) / 16.0)
+                share = min(_MOST, 1.0 - (1.0 - share) * max(_RUSH, (costs[1] / costs[0]) ** 2))
             else:
                 margin = _INSIDE * (high - low)
                 meet = (above[1] - below[1]) / ((above[1] - below[1]) + (below[0] - above[0]))
