@@ -12,6 +12,9 @@ from rooflang.search.problem import Problem
 from rooflang.sim.result import Overlap
 from rooflang.sim.simulate import simulate as run_simulation
 
+#: Relative rounding of sums of some thousand costs.
+_ROUNDING = 1e-9
+
 
 def evaluate(
     problem: Problem,
@@ -19,14 +22,16 @@ def evaluate(
     batch: int,
     *,
     overlap: Overlap,
+    explicit: bool = False,
     bound_s: float | None = None,
     bound_scope: str = "",
 ) -> Point:
-    """Simulate a plan at one batch size. Raises `CapacityError` if it does not fit, `PlacementError` if extents do
-    not divide."""
+    """Simulate a plan at one batch size; `explicit` gives every rank its own operators. Raises `CapacityError` if it
+    does not fit, `PlacementError` if extents do not divide."""
     blocks = problem.blocks
     placed = lower(plan, blocks)
-    sim = run_simulation(placed, problem.cost(plan.mesh, batch), tokens=problem.tokens, overlap=overlap)
+    cost = problem.cost(plan.mesh, batch)
+    sim = run_simulation(placed, cost, tokens=problem.tokens, overlap=overlap, explicit=explicit)
     layers = set(layer_labels(blocks))
     return Point(
         batch=batch,
@@ -37,6 +42,13 @@ def evaluate(
         plan=describe(plan, blocks),
         certificate=certificate(plan, blocks),
         origin=plan.origin,
-        bound_s=bound_s,
+        bound_s=None if bound_s is None else _held(bound_s, sim.step_s),
         bound_scope=bound_scope,
     )
+
+
+def _held(bound_s: float, step_s: float) -> float:
+    """The bound, which a simulated step may undercut by rounding and no more."""
+    if bound_s > step_s * (1.0 + _ROUNDING):
+        raise ArithmeticError(f"a step of {step_s} s is below its lower bound of {bound_s} s: a bug in the bound")
+    return min(bound_s, step_s)
