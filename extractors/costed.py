@@ -23,6 +23,9 @@ from rooflang.ir.layout import Mode, Transfer
 from rooflang.ir.op import op_kind
 from rooflang.ir.tensor import RESIDENT_ROLES, Tensor
 
+#: The memory in which leaves rest.
+TIER = "hbm"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
@@ -72,8 +75,8 @@ class CostedMode:
 class CostedKind:
     """One kind of block. `local_s` and `exposed_s` have the shape (modes, b).
 
-    `leaf_bytes[leaf, spec]` (b,) is what a leaf occupies at rest, `tiers` where it may rest. `aliases` are the
-    identities that are left out, as in `BlockPlan`.
+    `leaf_bytes[leaf, spec]` (b,) is what a leaf occupies at rest. `aliases` are the identities that are left out, as in
+    `BlockPlan`.
     """
 
     kind: BlockKind
@@ -82,7 +85,6 @@ class CostedKind:
     local_s: FloatArray
     exposed_s: FloatArray
     leaf_bytes: Mapping[tuple[str, Spec], FloatArray]
-    tiers: Mapping[tuple[str, Spec], tuple[str, ...]]
     aliases: Mapping[str, str]
 
     @cached_property
@@ -193,9 +195,7 @@ def _costed(
 ) -> CostedKind:
     names = _Names(block)
     owners = _owners_needed(block.modes)
-    tiers: dict[tuple[str, Spec], list[str]] = {}
-    for hold in block.holds:
-        tiers.setdefault((hold.leaf, hold.spec), []).append(hold.tier)
+    at_rest = {(hold.leaf, hold.spec) for hold in block.holds if hold.tier == TIER}
     drafts = []
     for mode in block.modes:
         looped = any(names[t.name] == names[mode.op.output.name] for t in mode.op.operands)
@@ -203,8 +203,8 @@ def _costed(
             continue
         cost = pricing.mode(mode)
         local = pricing.spread(cost.local_s)
-        at_rest = all((t.name, s) in tiers for t, s in _leaf_reads(mode, names))
-        if at_rest and np.any(np.isfinite(local)):
+        readable = at_rest.issuperset((t.name, s) for t, s in _leaf_reads(mode, names))
+        if readable and np.any(np.isfinite(local)):
             drafts.append((mode, local, pricing.spread(cost.exposed_s)))
     values = _values(blocks, block, names, [d[0] for d in drafts], pricing, borders, owners)
     shape = (len(drafts), pricing.batches)
@@ -217,7 +217,6 @@ def _costed(
         local_s=np.array([d[1] for d in drafts]).reshape(shape),
         exposed_s=np.array([d[2] for d in drafts]).reshape(shape),
         leaf_bytes=held,
-        tiers={key: tuple(tiers[key]) for key in held},
         aliases=names.removed,
     )
 
