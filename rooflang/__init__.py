@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rooflang.ir import Graph, GraphBuilder
     from rooflang.models import Model, Workload
     from rooflang.place.layout import Layout
-    from rooflang.search.api import optimize, simulate, simulate_layout
+    from rooflang.search.api import optimize, prepare, simulate, simulate_layout
     from rooflang.search.point import Point, Result
     from rooflang.search.progress import Progress
 
@@ -42,6 +42,7 @@ __all__ = [
     "Workload",
     "__version__",
     "optimize",
+    "prepare",
     "profile",
     "simulate",
     "simulate_layout",
@@ -61,6 +62,7 @@ _HOMES = {
     "RooflangError": "rooflang.errors",
     "Workload": "rooflang.models",
     "optimize": "rooflang.search.api",
+    "prepare": "rooflang.search.api",
     "profile": "rooflang.assumptions",
     "simulate": "rooflang.search.api",
     "simulate_layout": "rooflang.search.api",

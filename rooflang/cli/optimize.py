@@ -40,7 +40,8 @@ Examples:
     metavar="egraph|grid",
     help="Equality saturation and extraction, or the paper's heuristic sweep.",
 )
-@options.how
+@options.overlap("perfect", "none", text="Computation and communication hide each other as far as they can, or never.")
+@options.assumptions
 @click.option(
     "--disable-rule",
     "disabled",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -12,13 +12,12 @@ from click.core import ParameterSource
 from rooflang.cli.types import Count, JsonFile, Known, OptionType, hardware_names, profile_names
 from rooflang.errors import ValueRangeError
 
-if TYPE_CHECKING:
-    from rooflang.ir import Graph
-    from rooflang.models import Model
-
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 model = click.argument("model", metavar="MODEL")
+
+#: Parameters that say where results go or how much is printed, and nothing about what is computed.
+_OUTPUT = ("target", "trace", "quiet")
 
 #: Options that say what is computed, in the order of the help text.
 _TASK = (
@@ -44,23 +43,13 @@ _TASK = (
         help="Tokens of context of each request: 65536, 64k, 1m (k = 1024). A model needs it.",
     ),
 )
-_HOW = (
-    click.option(
-        "--overlap",
-        default="perfect",
-        show_default=True,
-        type=Known("overlap", lambda: ("perfect", "none")),
-        metavar="perfect|none",
-        help="Computation and communication hide each other as far as they can, or never.",
-    ),
-    click.option(
-        "--assumptions",
-        default="physical",
-        show_default=True,
-        type=Known("assumption profile", profile_names),
-        metavar="physical|paper",
-        help="What hardware does, or what the RoofLang paper's published numbers take for granted.",
-    ),
+assumptions = click.option(
+    "--assumptions",
+    default="physical",
+    show_default=True,
+    type=Known("assumption profile", profile_names),
+    metavar="physical|paper",
+    help="What hardware does, or what the RoofLang paper's published numbers take for granted.",
 )
 json_file = click.option(
     "--json",
@@ -81,7 +70,18 @@ def _apply(options: tuple[Callable[[_Command], _Command], ...]) -> Callable[[_Co
 
 
 task = _apply(_TASK)
-how = _apply(_HOW)
+
+
+def overlap(*modes: str, text: str) -> Callable[[_Command], _Command]:
+    """The option that chooses one of the modes; the first is the default."""
+    return click.option(
+        "--overlap",
+        default=modes[0],
+        show_default=True,
+        type=Known("overlap", lambda: modes),
+        metavar="|".join(modes),
+        help=text,
+    )
 
 
 def check_workload(ctx: click.Context, model: str, context: int | None) -> int:
@@ -100,31 +100,17 @@ def check_workload(ctx: click.Context, model: str, context: int | None) -> int:
     return 0
 
 
-def load_subject(model: str) -> Model | Graph:
-    """The model, or the graph of a file that ends in `.rl`. Raises a typed error for what cannot be read."""
-    if model.endswith(".rl"):
-        from rooflang.ir.text import read
-
-        return read(model)
-    from rooflang.models import load
-
-    return load(model)
-
-
-def own_batch(subject: Model | Graph) -> int:
-    """The batch size that a graph is written with; 1 for a graph without batch, and for a model."""
-    sizes = getattr(subject, "sizes", {})
-    return int(sizes.get("batch", 1))
-
-
 def spell(ctx: click.Context) -> str:
     """The command line that gives the same result again, without defaults and options of output."""
     words = ctx.command_path.split()
     for param in ctx.command.params:
         assert param.name is not None
-        if ctx.get_parameter_source(param.name) is not ParameterSource.COMMANDLINE or param.name in ("target", "quiet"):
+        if ctx.get_parameter_source(param.name) is not ParameterSource.COMMANDLINE or param.name in _OUTPUT:
             continue
         value = ctx.params[param.name]
+        if isinstance(param, click.Option) and param.is_flag:
+            words.append(param.opts[0])
+            continue
         for each in value if param.multiple else (value,):
             text = param.type.spell(each) if isinstance(param.type, OptionType) else str(each)
             words.extend([param.opts[0], text] if isinstance(param, click.Option) else [text])

@@ -1,10 +1,11 @@
-"""Where JSON goes: a file that is complete or not there at all, or standard output."""
+"""Where results go: a file that is complete or not there at all, or standard output."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ import click
 from rooflang.errors import RooflangError, ValueRangeError
 
 STDOUT = "-"
-_EXPECTED = "a file in a folder that can be written, or - for standard output"
+_FILE = "a file in a folder that can be written"
+_EXPECTED = f"{_FILE}, or - for standard output"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,12 +31,7 @@ class JsonTarget:
         """Raises `ValueRangeError`, before any work is done, for a path that could not be written."""
         if text == STDOUT:
             return cls(text=text, path=None)
-        # A link is followed, so that its target is replaced and not the link.
-        path = Path(os.path.realpath(text))
-        problem = _problem(path) if text else "the name is empty"
-        if problem:
-            raise ValueRangeError(f"cannot write {text!r}: {problem}", where=where, expected=_EXPECTED)
-        return cls(text=text, path=path)
+        return cls(text=text, path=writable(text, where=where, expected=_EXPECTED))
 
     def write(self, data: Mapping[str, Any]) -> None:
         """Write the data as JSON; a reader sees the old file or the whole new one. May raise `RooflangError`."""
@@ -42,12 +39,38 @@ class JsonTarget:
             click.echo(json.dumps(data, indent=2, allow_nan=False))
             return
         text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        with replacing(self.path, where="--json") as path:
+            path.write_text(text, encoding="utf-8")
+
+
+def writable(text: str, *, where: str, expected: str = _FILE) -> Path:
+    """The path of a file to write, links followed, so that the target of one is replaced and not the link. Raises
+    `ValueRangeError` for a path that could not be written."""
+    path = Path(os.path.realpath(text))
+    problem = _problem(path) if text else "the name is empty"
+    if problem:
+        raise ValueRangeError(f"cannot write {text!r}: {problem}", where=where, expected=expected)
+    return path
+
+
+@contextmanager
+def replacing(path: Path, *, where: str) -> Iterator[Path]:
+    """A path to write to, which takes the place of `path` when all is written: a reader sees the old file or the
+    whole new one. Raises `RooflangError` for what the system refuses."""
+    try:
+        if path.exists() and not path.is_file():  # a pipe or a device, which must not be replaced by a file
+            yield path
+            return
+        partial = path.with_name(f".{os.getpid()}.partial.{path.name}")  # its suffix says how it is written
         try:
-            _replace(self.path, text)
-        except OSError as error:
-            raise RooflangError(
-                f"cannot write {self.text!r}: {error.strerror}", where="--json", expected=_EXPECTED
-            ) from error
+            yield partial
+            with partial.open("rb") as file:
+                os.fsync(file.fileno())
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise RooflangError(f"cannot write {str(path)!r}: {error.strerror}", where=where, expected=_FILE) from error
 
 
 def _problem(path: Path) -> str:
@@ -58,19 +81,3 @@ def _problem(path: Path) -> str:
     if not os.access(path if path.exists() and not path.is_file() else path.parent, os.W_OK):
         return "permission denied"
     return ""
-
-
-def _replace(path: Path, text: str) -> None:
-    if path.exists() and not path.is_file():  # a pipe or a device, which must not be replaced by a file
-        path.write_text(text, encoding="utf-8")
-        return
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("x", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise

@@ -26,6 +26,7 @@ def command(ctx: click.Context) -> None:
 @click.argument("name", type=Known("rule", rule_names))
 def show(name: str) -> None:
     """Show a rule: before and after, why it is sound, what it needs, an example that it refuses, its egglog text."""
+    from rooflang.report.rules import show_rule
     from rooflang.rules import rule
 
-    click.echo(rule(name).describe())
+    click.echo(show_rule(rule(name)))

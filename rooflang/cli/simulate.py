@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
+from click.core import ParameterSource
 
 from rooflang.cli import options
-from rooflang.cli.output import JsonTarget
-from rooflang.cli.types import Count, Layers
+from rooflang.cli.output import JsonTarget, replacing
+from rooflang.cli.types import Count, Layers, TraceFile
+from rooflang.errors import ValueRangeError
 
 if TYPE_CHECKING:
+    from rooflang.search.prepared import Prepared
     from rooflang.sim.result import Overlap
 
 _EXAMPLES = """\b
@@ -18,7 +23,12 @@ Examples:
   rooflang simulate deepseek-v4-pro --hardware b300 --gpus 8 --context 64k --batch 512 --dp 8
   rooflang simulate deepseek-v4-pro --hardware b300 --gpus 256 --context 64k --batch 4k --dp 16 --pp 16 \\
       --partition 3,4x14,2 --assumptions paper
+  rooflang simulate kimi-k3 --hardware gb300 --gpus 64 --context 64k --batch 64 --dp 64 \\
+      --overlap all --explain --trace step.json.gz
 """
+
+#: Options that say what a replayed plan says itself.
+_GRID = ("dp", "cp", "pp", "partition")
 
 
 @click.command("simulate", epilog=_EXAMPLES)
@@ -39,54 +49,107 @@ Examples:
 @click.option(
     "--partition", type=Layers(), help="Layers of each stage: 3,4,4,2, or 3,4x14,2.  [default: as even as can be]"
 )
-@options.how
+@click.option(
+    "--replay",
+    type=click.Path(),
+    metavar="FILE.json",
+    help="Instead of these four: the plan of a point in a file that --json wrote. Its batch is the default.",
+)
+@click.option("--point", "number", type=Count(), help="Which point of that file, counted from 1.  [default: 1]")
+@options.overlap(
+    *("perfect", "none", "two-batch", "all"),
+    text="Computation and communication hide each other as far as they can, or never; two halves of the batch are "
+    "interleaved; or all three beside each other.",
+)
+@options.assumptions
+@click.option("--explain", is_flag=True, help="Also tell the critical path, what bounds it, and what would help.")
+@click.option(
+    "--trace",
+    type=TraceFile(),
+    metavar="FILE.json[.gz]",
+    help="Also write the timeline, for Perfetto (ui.perfetto.dev) or chrome://tracing.",
+)
+@click.option("--explicit", is_flag=True, help="Simulate every rank, not one of each class: the same, but slower.")
 @options.json_file
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     model: str,
-    hardware: str,
-    gpus: int,
-    stage: str,
     context: int | None,
-    batch: int | None,
-    dp: int,
-    cp: int,
-    pp: int,
-    partition: tuple[int, ...] | None,
-    overlap: Overlap,
-    assumptions: str,
+    overlap: Literal[Overlap, "all"],
+    explain: bool,
+    trace: Path | None,
+    explicit: bool,
     target: JsonTarget | None,
+    **configuration: Any,
 ) -> None:
-    """Simulate one step of MODEL laid out as DP × CP × PP = GPUs.
+    """Simulate one step of MODEL laid out as DP × CP × PP = GPUs, or as a plan that `optimize` found.
 
-    MODEL is a registered name (`rooflang models`), a config.json, or a compute graph in a file that ends in .rl.
+    MODEL is a registered name (`rooflang models`), a config.json, or a compute graph in a file that ends in .rl. Under
+    all overlaps, everything but the comparison of them is told for perfect overlap.
     """
     tokens = options.check_workload(ctx, model, context)
-    from rooflang.hw import Cluster
+    _check_outputs(overlap, explicit, trace, target)
+    prepared, layout = _prepare(ctx, model, tokens, configuration)
+    from rooflang.report.bracket import bracket_json, show_bracket
+    from rooflang.report.explanation import explanation_json, show_explanation
     from rooflang.report.inputs import point_inputs
     from rooflang.report.point import show_point
-    from rooflang.search.api import simulate
     from rooflang.search.point import RESULT_SCHEMA
 
-    subject, cluster = options.load_subject(model), Cluster.of(hardware, gpus)
-    point = simulate(
-        subject,
-        hardware=cluster,
-        stage=stage,
-        context=tokens,
-        batch=batch or options.own_batch(subject),
-        dp=dp,
-        cp=cp,
-        pp=pp,
-        partition=partition,
-        overlap=overlap,
-        assumptions=assumptions,
-    )
-    inputs = point_inputs(
-        point, cluster, model=subject.name, stage=stage, context=tokens, dp=dp, cp=cp, assumptions=assumptions
-    )
+    mode: Overlap = "perfect" if overlap == "all" else overlap
+    point = prepared.point(overlap=mode, explicit=explicit)
+    inputs = point_inputs(point, prepared.problem, layout=layout, overlap=overlap)
+    told: dict[str, Any] = {"schema": RESULT_SCHEMA, "inputs": inputs, "point": point.to_json()}
+    parts = []
+    if overlap == "all":
+        bracket = prepared.bracket()
+        told["bracket"] = bracket_json(bracket)
+        parts.append(show_bracket(bracket))
+    if explain:
+        explanation = prepared.explain(overlap=mode)
+        told["explanation"] = explanation_json(explanation)
+        parts.append(show_explanation(explanation))
+    if trace is not None:
+        with replacing(trace, where="--trace") as path:
+            prepared.write_trace(path, overlap=mode)
     if target is not None:
-        target.write({"schema": RESULT_SCHEMA, "inputs": inputs, "point": point.to_json()})
+        target.write(told)
     if target is None or target.path is not None:
-        click.echo(show_point(point, inputs, options.spell(ctx)))
+        click.echo(show_point(point, inputs, options.spell(ctx), more=parts))
+
+
+def _check_outputs(
+    overlap: Literal[Overlap, "all"], explicit: bool, trace: Path | None, target: JsonTarget | None
+) -> None:
+    """Raises `ValueRangeError` for options of output that do not go together."""
+    if explicit and overlap == "all":
+        raise ValueRangeError("every rank under every overlap", where="--explicit", expected="one mode of --overlap")
+    if trace is not None and target is not None and trace == target.path:
+        raise ValueRangeError("the file that --json writes, too", where="--trace", expected="another file")
+
+
+def _prepare(
+    ctx: click.Context, model: str, context: int, options_given: dict[str, Any]
+) -> tuple[Prepared, Mapping[str, Any]]:
+    """The configuration, and what says in the inputs how it is laid out."""
+    from rooflang.search.api import prepare
+
+    replayed, number = options_given.pop("replay"), options_given.pop("number")
+    if replayed is None:
+        if number is not None:
+            raise ValueRangeError("there is no file to take it from", where="--point", expected="--replay FILE.json")
+        layout = {"dp": options_given["dp"], "cp": options_given["cp"]}
+        return prepare(model, context=context, **options_given), layout
+    from rooflang.report.saved import saved_point
+    from rooflang.search.inputs import digest
+
+    for name in _GRID:
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise ValueRangeError("the plan says itself how it is laid out", where=f"--{name}", expected="no --replay")
+    point = saved_point(Path(replayed), number or 1, where="--replay")
+    options_given["batch"] = options_given["batch"] or point["batch"]
+    given = {name: value for name, value in options_given.items() if name not in _GRID}
+    layout = {"certificate": digest(point["certificate"])}
+    return prepare(model, context=context, certificate=point["certificate"], **given), layout

@@ -13,7 +13,7 @@ from rooflang.cli.output import JsonTarget
 def command(target: JsonTarget | None) -> None:
     """Recompute the RoofLang paper's Tables 7 and 8 (arXiv 2609.12551): decode on 64 GB300, its own assumptions.
 
-    Each number is printed beside the published one, with the relative error. It takes some seconds.
+    Each number is printed beside the published one, with the relative error. It takes about half a minute.
     """
     from rooflang.report.published import compare_tables, tables_json
     from rooflang.report.tables import show_tables

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooflang.cli.output import JsonTarget
+from rooflang.cli.output import JsonTarget, writable
 from rooflang.errors import UnitError, UnknownNameError, ValueRangeError
 from rooflang.units import parse, parse_count
 
 #: `4x14` in a partition: fourteen stages of four layers. Longer numbers are a slip of the finger.
 _RUN = re.compile(r"(?P<layers>[0-9]{1,4})(?:[x×*](?P<stages>[0-9]{1,3}))?")
+
+#: Names of traces say how they are written.
+_TRACES = (".json", ".json.gz")
 
 #: Counts above this are refused, so that no product of a few of them overflows.
 _LARGEST = 2**40
@@ -144,6 +148,17 @@ class JsonFile(OptionType):
 
     def spell(self, value: JsonTarget) -> str:
         return value.text
+
+
+class TraceFile(OptionType):
+    """A file to write a trace to, checked when it is read. It is no standard output: the name says how to write it."""
+
+    name = "FILE"
+
+    def read(self, text: str, where: str) -> Path:
+        if not text.endswith(_TRACES):
+            raise ValueRangeError(f"{text!r} is no name of a trace", where=where, expected="FILE.json or FILE.json.gz")
+        return writable(text, where=where)
 
 
 def hardware_names() -> tuple[str, ...]:

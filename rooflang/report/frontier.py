@@ -13,6 +13,9 @@ from rooflang.units import show_bytes, show_seconds
 
 _HEADS = ("plan", "batch", "PP", "mesh", "tok/s/GPU", "tok/s/user", "step", "gap")
 
+#: Modes of overlap that read badly before the word.
+_OVERLAP = {"none": "no", "all": "every"}
+
 
 def show_frontier(points: Sequence[Point]) -> str:
     """One row a point, highest interactivity first. `gap` is how far the step time is above its lower bound."""
@@ -51,7 +54,7 @@ def show_inputs(inputs: Mapping[str, Any]) -> str:
     return paragraph(
         f"{inputs['model']}{workload}, on {inputs['gpus']} {inputs['hardware']}; "
         + (f"{inputs['search']} search, " if "search" in inputs else "")
-        + f"{'no' if inputs['overlap'] == 'none' else inputs['overlap']} overlap, {inputs['assumptions']} assumptions",
+        + f"{_OVERLAP.get(inputs['overlap'], inputs['overlap'])} overlap, {inputs['assumptions']} assumptions",
         then="  ",
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rooflang.report.frontier import show_inputs, show_origin
@@ -17,13 +17,15 @@ from rooflang.units import show_bytes, show_seconds
 _BOTTLENECKS = {"compute": "compute: the peak FLOP rate", "memory": "memory: the bandwidth of HBM"}
 
 
-def show_point(point: Point, inputs: Mapping[str, Any], command: str) -> str:
-    """Numbers, time by group of operators and by stage, the largest tensors, the plan, and how to get it all again."""
+def show_point(point: Point, inputs: Mapping[str, Any], command: str, *, more: Sequence[str] = ()) -> str:
+    """Numbers, time by group of operators and by stage, the largest tensors, the plan, `more` that was asked for, and
+    how to get it all again."""
     parts = [show_inputs(inputs), facts(_numbers(point)), _groups(point.sim)]
     if point.pp > 1:
         parts.append(_stages(point))
     parts.append(_largest(point.sim))
     parts.append("plan\n" + show_plan(point, [point.origin]))
+    parts.extend(more)
     parts.append(show_origin(inputs, command))
     return "\n\n".join(parts)
 

@@ -1,28 +1,67 @@
-"""The two doors of the Python API that work on whole steps: `simulate` one configuration, `optimize` over all."""
+"""The doors of the Python API that work on whole steps: `simulate` one configuration, or `prepare` it for a closer
+look; `optimize` over all."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import Any, Literal, NoReturn, get_args
 
 from rooflang.assumptions import Assumptions
 from rooflang.errors import CapacityError, LimitReached, UnknownNameError, ValueRangeError
 from rooflang.hw import Cluster
 from rooflang.ir.graph import Graph
 from rooflang.models import Model
+from rooflang.place.certificate import replay
 from rooflang.place.grid import grid_plan
 from rooflang.place.layout import Layout
 from rooflang.search.evaluate import evaluate
 from rooflang.search.grid import search_grid
 from rooflang.search.inputs import hashed_inputs
 from rooflang.search.point import Found, Point, Result, pareto
+from rooflang.search.prepared import Prepared
 from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
 from rooflang.search.sizes import batch_sizes, pipeline_degrees
 from rooflang.sim.result import Overlap
 
 Search = Literal["egraph", "grid"]
+
+#: Overlap modes whose plans the search can bound; `simulate` knows every mode.
+BOUNDED: tuple[Overlap, ...] = ("perfect", "none")
+
+
+def prepare(
+    model: str | Path | Model | Graph,
+    *,
+    hardware: str | Path | Cluster,
+    gpus: int = 0,
+    stage: str = "decode",
+    context: int = 0,
+    batch: int | None = None,
+    dp: int = 1,
+    cp: int = 1,
+    pp: int = 1,
+    partition: Sequence[int] | None = None,
+    certificate: Mapping[str, Any] | None = None,
+    assumptions: str | Assumptions = "physical",
+) -> Prepared:
+    """One configuration, ready to be simulated, bracketed, explained or traced: of the grid, DP × CP = EP on each of PP
+    stages, `partition` lists the layers per stage; or the plan of a point's `certificate`, which is replayed.
+
+    Without `batch` a graph has the batch size that it is written with, a model one request.
+
+    Raises `ValueRangeError` when DP × CP × PP is not the GPU count, `PlacementError` when the batch does not divide or
+    the certificate is not one of this graph and cluster.
+    """
+    problem = Problem.of(model, hardware=hardware, gpus=gpus, stage=stage, context=context, assumptions=assumptions)
+    requests = problem.own_batch if batch is None else problem.check_batch(batch)
+    if certificate is not None:
+        plan = replay(certificate, problem.blocks, problem.cluster)
+    else:
+        graph = problem.graph.resized(batch=requests) if problem.has_batch else problem.graph
+        plan = grid_plan(graph, problem.cluster, dp=dp, cp=cp, pp=pp, partition_layers=partition)
+    return Prepared(problem=problem, plan=plan, batch=requests)
 
 
 def simulate(
@@ -37,22 +76,32 @@ def simulate(
     cp: int = 1,
     pp: int = 1,
     partition: Sequence[int] | None = None,
+    certificate: Mapping[str, Any] | None = None,
     overlap: Overlap = "perfect",
+    explicit: bool = False,
     assumptions: str | Assumptions = "physical",
 ) -> Point:
-    """Simulate one grid configuration: DP × CP = EP on each of PP stages; `partition` lists the layers per stage.
+    """Simulate one configuration, said as in `prepare`. With `explicit` every rank has operators of its own, which
+    takes longer and changes nothing.
 
-    Without `batch` a graph has the batch size that it is written with, a model one request.
-
-    Raises `ValueRangeError` when DP × CP × PP is not the GPU count, `PlacementError` when the batch does not divide,
-    and `CapacityError`, naming the largest tensors, when it does not fit.
+    Raises as `prepare` does, and `CapacityError`, naming the largest tensors, when it does not fit.
     """
-    _known("overlap", overlap, ("perfect", "none"))
-    problem = Problem.of(model, hardware=hardware, gpus=gpus, stage=stage, context=context, assumptions=assumptions)
-    requests = problem.own_batch if batch is None else problem.check_batch(batch)
-    graph = problem.graph.resized(batch=requests) if problem.has_batch else problem.graph
-    plan = grid_plan(graph, problem.cluster, dp=dp, cp=cp, pp=pp, partition_layers=partition)
-    return evaluate(problem, plan, requests, overlap=overlap)
+    _known("overlap", overlap, get_args(Overlap))
+    prepared = prepare(
+        model,
+        hardware=hardware,
+        gpus=gpus,
+        stage=stage,
+        context=context,
+        batch=batch,
+        dp=dp,
+        cp=cp,
+        pp=pp,
+        partition=partition,
+        certificate=certificate,
+        assumptions=assumptions,
+    )
+    return prepared.point(overlap=overlap, explicit=explicit)
 
 
 def simulate_layout(
@@ -60,7 +109,7 @@ def simulate_layout(
 ) -> Point:
     """Simulate a plan written by hand. Raises `CapacityError` if it does not fit, `PlacementError` if it cannot
     connect."""
-    _known("overlap", overlap, ("perfect", "none"))
+    _known("overlap", overlap, get_args(Overlap))
     problem = Problem.of(layout.graph, hardware=layout.cluster, assumptions=assumptions)
     return evaluate(problem, layout.plan(), problem.own_batch, overlap=overlap)
 
@@ -89,7 +138,7 @@ def optimize(
     when nothing fits at any batch.
     """
     _known("search", search, ("egraph", "grid"))
-    _known("overlap", overlap, ("perfect", "none"))
+    _known("overlap", overlap, BOUNDED)
     watch = progress or Progress(limit_s=time_limit_s)
     problem = Problem.of(model, hardware=hardware, gpus=gpus, stage=stage, context=context, assumptions=assumptions)
     batches = batch_sizes(problem, batch)

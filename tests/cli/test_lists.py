@@ -31,6 +31,7 @@ def test_each_one_can_be_shown(run: Run, command: str, name: str) -> None:
     outcome = run(command, "show", name)
     assert outcome.exit_code == 0
     assert name in outcome.stdout
+    assert max(len(line) for line in outcome.stdout.splitlines() if "://" not in line) <= 100
 
 
 @pytest.mark.parametrize("command", LISTS)
@@ -39,6 +40,16 @@ def test_an_unknown_one_is_answered_with_the_nearest(run: Run, command: str) -> 
     outcome = run(command, "show", name + "x")
     assert (outcome.exit_code, outcome.stdout) == (2, "")
     assert f"did you mean {name}" in outcome.stderr
+
+
+def test_every_model_of_the_paper_is_listed(run: Run) -> None:
+    text = run("models").stdout
+    assert [line.split()[0] for line in text.splitlines()[1:]] == [
+        "deepseek-v4-flash",
+        "deepseek-v4-pro",
+        "glm-5.3",
+        "kimi-k3",
+    ]
 
 
 def test_a_model_tells_its_layers_and_parameters(run: Run) -> None:
