@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rooflang.hw import Cluster, Platform
 from rooflang.hw.schema import Section
-from rooflang.report.layout import facts, table
+from rooflang.report.layout import facts, paragraph, table
 from rooflang.units import show_bytes, show_seconds
 
 
@@ -55,7 +55,7 @@ def show_platform(platform: Platform) -> str:
     ]
     return "\n\n".join(
         (
-            f"{platform.name}: {platform.description}\nGPU: {platform.gpu.name}",
+            paragraph(f"{platform.name}: {platform.description}", then="  ") + f"\nGPU: {platform.gpu.name}",
             table(("<dtype", "dense peak", "<note"), peaks),
             table(("<fabric", "joins", "each way per GPU", "latency", "<members"), levels),
             table(("<memory", "per GPU", "read", "write", "latency", "<note"), tiers),
