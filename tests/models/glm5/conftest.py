@@ -1,5 +1,5 @@
-"""GLM-5.3 cut to its first eight layers: three dense ones with an indexer each, then experts; layers 3 to 5 and 7 attend
-what the layer before has attended."""
+"""GLM-5.3 cut to its first eight layers: three dense ones with an indexer each, then experts; layers 3 to 5 and 7
+attend what the layer before has attended."""
 
 from __future__ import annotations
 
