@@ -36,7 +36,7 @@ MAX_AXES = 2
 GAP = 3e-3
 
 #: Longest time for one extraction; its incumbent and bound are used then.
-EXTRACTION_S = 20.0
+EXTRACTION_S = 6.0
 
 _OBJECTIVE: dict[Overlap, Objective] = {"perfect": "max", "none": "sum"}
 

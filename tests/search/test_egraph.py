@@ -31,7 +31,7 @@ def best(points: tuple[Point, ...], batch: int) -> tuple[float, float]:
     return max(s.tok_s_gpu for s in mine), max(s.tok_s_user for s in mine)
 
 
-@pytest.mark.parametrize("assumptions", ["paper", "physical"])
+@pytest.mark.parametrize("assumptions", ["paper", pytest.param("physical", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("overlap", ["perfect", "none"])
 def test_never_worse_than_the_grid(assumptions: str, overlap: str) -> None:
     given = {"assumptions": assumptions, "overlap": overlap, "pp": 1}
@@ -47,19 +47,21 @@ def test_never_worse_than_the_grid(assumptions: str, overlap: str) -> None:
 
 def test_it_gains_much_where_the_grid_replicates_weights() -> None:
     """At batch 8 the grid has every rank read all dense weights: cutting them is worth more than a factor of two."""
-    egraph, grid = run(batch=[8], pp=1), run(batch=[8], pp=1, search="grid")
+    given = {"batch": [8], "pp": 1, "assumptions": "paper"}
+    egraph, grid = run(**given), run(**given, search="grid")
     assert egraph.points[0].sim.tok_s_user > 2 * grid.points[0].sim.tok_s_user
 
 
-def test_prefill() -> None:
-    egraph = run(stage="prefill", batch=[8], pp=1)
-    grid = run(stage="prefill", batch=[8], pp=1, search="grid")
+@pytest.mark.parametrize("assumptions", ["paper", pytest.param("physical", marks=pytest.mark.slow)])
+def test_prefill(assumptions: str) -> None:
+    given = {"stage": "prefill", "batch": [8], "pp": 1, "assumptions": assumptions}
+    egraph, grid = run(**given), run(**given, search="grid")
     assert best(egraph.points, 8)[0] >= best(grid.points, 8)[0]
 
 
 def test_certificates_replay_to_the_same_time() -> None:
-    problem = Problem.of(PRO, hardware="b300", gpus=8, context=65536)
-    point = run(batch=[64], pp=2).points[0]
+    problem = Problem.of(PRO, hardware="b300", gpus=8, context=65536, assumptions="paper")
+    point = run(batch=[64], pp=2, assumptions="paper").points[0]
     plan = replay(json.loads(json.dumps(point.certificate)), problem.blocks, problem.cluster)
     validate(plan, problem.blocks, problem.cluster)
     again = evaluate(problem, plan, 64, overlap="perfect")
@@ -67,13 +69,13 @@ def test_certificates_replay_to_the_same_time() -> None:
 
 
 def test_the_same_twice() -> None:
-    first, second = run(batch=[64], pp=1), run(batch=[64], pp=1)
+    first, second = run(batch=[64], pp=1, assumptions="paper"), run(batch=[64], pp=1, assumptions="paper")
     assert [p.to_json() for p in first.points] == [p.to_json() for p in second.points]
     assert first.inputs["hash"] == second.inputs["hash"]
 
 
 def test_the_schema_is_json() -> None:
-    data = json.loads(json.dumps(run(batch=[8], pp=1).to_json()))
+    data = json.loads(json.dumps(run(batch=[8], pp=4).to_json()))
     assert data["schema"] == "rooflang.result/1"
     wanted = {"batch", "tok_s_gpu", "tok_s_user", "step_s", "bound_s", "gap", "peak_bytes", "capacity_bytes",
               "bottleneck", "pp", "pp_partition", "plan", "certificate"}  # fmt: skip
@@ -86,11 +88,12 @@ def test_the_schema_is_json() -> None:
 @pytest.mark.parametrize(
     ("rule", "assumptions"),
     [
-        ("fuse_kernels", "physical"),
-        ("merge_gather_broadcast", "physical"),
-        ("merge_reduce_scatter", "physical"),
-        ("merge_gather_scatter", "physical"),
+        ("fuse_kernels", "paper"),
+        ("merge_gather_broadcast", "paper"),
+        ("merge_reduce_scatter", "paper"),
+        ("merge_gather_scatter", "paper"),
         ("remove_identity", "paper"),
+        pytest.param("merge_reduce_broadcast", "paper", marks=pytest.mark.slow),
     ],
 )
 def test_the_best_plan_needs_the_rule(rule: str, assumptions: str) -> None:
