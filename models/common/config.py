@@ -11,6 +11,26 @@ Count = Annotated[int, Meta(ge=1)]
 CountOrNone = Annotated[int, Meta(ge=0)]
 
 
+class TextConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What every language model has."""
+
+    vocab_size: Count
+    hidden_size: Count
+    num_hidden_layers: Count
+    max_position_embeddings: Count
+    tie_word_embeddings: bool = False
+
+    @property
+    def layers(self) -> int:
+        """Number of layers, those for multi-token prediction not counted."""
+        return self.num_hidden_layers
+
+    @property
+    def max_context(self) -> int:
+        """Longest context in tokens."""
+        return self.max_position_embeddings
+
+
 class Fp8Blocks(msgspec.Struct, frozen=True, kw_only=True):
     """`quantization_config`: FP8 weights with a scale per 128 × 128 block."""
 

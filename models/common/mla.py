@@ -7,7 +7,7 @@ Labels: `query` is a head's query, of which `nope` elements are not rotated; `la
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from rooflang.ir.tensor import DTYPES, Dim, Role, Tensor
 from rooflang.models.common.cache import append, leave
@@ -18,21 +18,37 @@ from rooflang.models.workload import Workload
 ENTRY_DTYPE = "fp8"
 
 
-def dims(
-    workload: Workload, *, heads: int, q_lora: int, kv_lora: int, nope: int, rope: int, value: int
-) -> tuple[Dim, ...]:
-    """The dims of latent attention from the fields of a config, those of a decode step or prompt among them."""
+class LatentConfig(Protocol):
+    """The fields of a config that decide the shapes of latent attention."""
+
+    @property
+    def num_attention_heads(self) -> int: ...
+    @property
+    def q_lora_rank(self) -> int: ...
+    @property
+    def kv_lora_rank(self) -> int: ...
+    @property
+    def qk_nope_head_dim(self) -> int: ...
+    @property
+    def qk_rope_head_dim(self) -> int: ...
+    @property
+    def v_head_dim(self) -> int: ...
+
+
+def dims(config: LatentConfig, workload: Workload) -> tuple[Dim, ...]:
+    """The dims of latent attention, those of a decode step or prompt among them."""
+    c = config
     return (
         Dim(label="batch", size=workload.batch),
         Dim(label="seq", size=workload.tokens, meaning="sequence"),
         Dim(label="ctx", size=workload.context, meaning="context"),
-        Dim(label="head", size=heads),
-        Dim(label="q_lora", size=q_lora, meaning="query rank"),
-        Dim(label="query", size=nope + rope, meaning="query width"),
-        Dim(label="nope", size=nope, meaning="unrotated query width"),
-        Dim(label="latent", size=kv_lora + rope, meaning="entry width"),
-        Dim(label="kv_lora", size=kv_lora, meaning="latent rank"),
-        Dim(label="value", size=value, meaning="value width"),
+        Dim(label="head", size=c.num_attention_heads),
+        Dim(label="q_lora", size=c.q_lora_rank, meaning="query rank"),
+        Dim(label="query", size=c.qk_nope_head_dim + c.qk_rope_head_dim, meaning="query width"),
+        Dim(label="nope", size=c.qk_nope_head_dim, meaning="unrotated query width"),
+        Dim(label="latent", size=c.kv_lora_rank + c.qk_rope_head_dim, meaning="entry width"),
+        Dim(label="kv_lora", size=c.kv_lora_rank, meaning="latent rank"),
+        Dim(label="value", size=c.v_head_dim, meaning="value width"),
     )
 
 

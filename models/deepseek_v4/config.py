@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Literal
 
-import msgspec
-
-from rooflang.models.common.config import Count, CountOrNone, Fp8Blocks, check_experts, expert_words
+from rooflang.models.common.config import Count, CountOrNone, Fp8Blocks, TextConfig, check_experts, expert_words
 
 #: Layers of this ratio are CSA: overlapping compression and an indexer (DeepSeek-V4 report, section 2.3.1). Any other
 #: ratio above 0 is HCA: plain groups, all of them attended (2.3.2). Ratio 0 attends the window only.
@@ -16,17 +14,11 @@ INDEXED_RATIO = 4
 _EXPERT_DTYPES = {"fp4": "mxfp4", "fp8": "fp8_block", "bf16": "bf16"}
 
 
-class DeepseekV4Config(msgspec.Struct, frozen=True, kw_only=True):
+class DeepseekV4Config(TextConfig, frozen=True, kw_only=True):
     """What the builder reads, under the names of the file. Other keys are ignored: they set numerics (rotary bases,
     epsilons, clamps, how scores are normalised), training or the tokenizer, and move no shape."""
 
     model_type: Literal["deepseek_v4"]
-    vocab_size: Count
-    hidden_size: Count
-    num_hidden_layers: Count
-    max_position_embeddings: Count
-    tie_word_embeddings: bool = False
-
     num_attention_heads: Count
     num_key_value_heads: Literal[1]  # every query head reads the same KV entries
     head_dim: Count
@@ -57,16 +49,6 @@ class DeepseekV4Config(msgspec.Struct, frozen=True, kw_only=True):
         if self.num_attention_heads % self.o_groups:
             raise ValueError(f"{self.num_attention_heads} heads do not divide into o_groups = {self.o_groups}")
         check_experts(self.num_experts_per_tok, self.n_routed_experts, "num_experts_per_tok")
-
-    @property
-    def layers(self) -> int:
-        """Number of layers, the multi-token-prediction layer not counted."""
-        return self.num_hidden_layers
-
-    @property
-    def max_context(self) -> int:
-        """Longest context in tokens."""
-        return self.max_position_embeddings
 
     @property
     def ratios(self) -> tuple[int, ...]:

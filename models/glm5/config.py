@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Literal
 
-import msgspec
-
-from rooflang.models.common.config import Count, CountOrNone, Fp8Blocks, check_experts, expert_words
+from rooflang.models.common.config import Count, CountOrNone, Fp8Blocks, TextConfig, check_experts, expert_words
 
 _ROUTER_DTYPES = {"float32": "fp32", "bfloat16": "bf16"}
 
@@ -15,17 +13,11 @@ _ROUTER_DTYPES = {"float32": "fp32", "bfloat16": "bf16"}
 Indexer = Literal["full", "shared"]
 
 
-class Glm5Config(msgspec.Struct, frozen=True, kw_only=True):
+class Glm5Config(TextConfig, frozen=True, kw_only=True):
     """What the builder reads, under the names of the file. Other keys are ignored: they set numerics (rotary bases,
     epsilons, how scores are normalised), training or the tokenizer, and move no shape."""
 
     model_type: Literal["glm_moe_dsa"]
-    vocab_size: Count
-    hidden_size: Count
-    num_hidden_layers: Count
-    max_position_embeddings: Count
-    tie_word_embeddings: bool = False
-
     num_attention_heads: Count
     q_lora_rank: Count
     kv_lora_rank: Count
@@ -53,16 +45,6 @@ class Glm5Config(msgspec.Struct, frozen=True, kw_only=True):
         if self.indexers[0] == "shared":
             raise ValueError("indexer_types begins with 'shared': the first layer has no indexer before it")
         check_experts(self.num_experts_per_tok, self.n_routed_experts, "num_experts_per_tok")
-
-    @property
-    def layers(self) -> int:
-        """Number of layers, the multi-token-prediction layer not counted."""
-        return self.num_hidden_layers
-
-    @property
-    def max_context(self) -> int:
-        """Longest context in tokens."""
-        return self.max_position_embeddings
 
     @property
     def indexers(self) -> tuple[Indexer, ...]:

@@ -15,15 +15,6 @@ Scope: TypeAlias = scope.Scope[Glm5Config]
 def dim_table(config: Glm5Config, workload: Workload) -> dict[str, Dim]:
     """Every dim that a GLM-5 graph can have, by label. The words are those that plans show to people."""
     c = config
-    attention = mla.dims(
-        workload,
-        heads=c.num_attention_heads,
-        q_lora=c.q_lora_rank,
-        kv_lora=c.kv_lora_rank,
-        nope=c.qk_nope_head_dim,
-        rope=c.qk_rope_head_dim,
-        value=c.v_head_dim,
-    )
     own = (
         Dim(label="hidden", size=c.hidden_size),
         Dim(label="vocab", size=c.vocab_size, meaning="vocabulary"),
@@ -36,4 +27,4 @@ def dim_table(config: Glm5Config, workload: Workload) -> dict[str, Dim]:
         Dim(label="dense_ffn", size=c.intermediate_size, meaning="ffn"),
         Dim(label="gate", size=2, meaning="gate and up"),
     )
-    return {d.label: d for d in (*attention, *own)}
+    return {d.label: d for d in (*mla.dims(c, workload), *own)}

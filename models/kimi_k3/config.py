@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from rooflang.models.common.config import Count, CountOrNone, check_experts, expert_words
+from rooflang.models.common.config import Count, CountOrNone, TextConfig, check_experts, expert_words
 
 
 class Mxfp4(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,16 +26,11 @@ class LinearAttention(msgspec.Struct, frozen=True, kw_only=True):
     use_full_rank_gate: Literal[True]
 
 
-class KimiLinearConfig(msgspec.Struct, frozen=True, kw_only=True):
+class KimiLinearConfig(TextConfig, frozen=True, kw_only=True):
     """`text_config`: what the builder reads, under the names of the file. Other keys are ignored: they set numerics,
     training or the tokenizer, and move no shape."""
 
     model_type: Literal["kimi_linear"]
-    vocab_size: Count
-    hidden_size: Count
-    num_hidden_layers: Count
-    max_position_embeddings: Count
-    tie_word_embeddings: bool = False
     attn_res_block_size: Count
 
     linear_attn_config: LinearAttention
@@ -80,12 +75,12 @@ class KimiK3Config(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def layers(self) -> int:
         """Number of layers."""
-        return self.text_config.num_hidden_layers
+        return self.text_config.layers
 
     @property
     def max_context(self) -> int:
         """Longest context in tokens."""
-        return self.text_config.max_position_embeddings
+        return self.text_config.max_context
 
     @property
     def attention_words(self) -> str:

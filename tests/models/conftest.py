@@ -10,6 +10,8 @@ import pytest
 
 from rooflang.assumptions import PHYSICAL, Assumptions
 from rooflang.ir import Graph, op_kind
+from rooflang.ir.text import dump, parse
+from rooflang.ir.verify import verify
 from rooflang.models import Workload, load
 from rooflang.models.deepseek_v4 import Config, build
 
@@ -44,6 +46,22 @@ def maker() -> Callable[..., Build]:
 def small(maker: Callable[..., Build], flash_config: Config) -> Build:
     """Graphs of the six-layer model."""
     return maker(build, flash_config)
+
+
+@pytest.fixture(scope="session")
+def well_formed() -> Callable[[Graph, set[str], str], None]:
+    """Asserts of a graph: it verifies, reads back from its text, has no other groups and uses all of its dims."""
+
+    def check(graph: Graph, groups: set[str], stage: str) -> None:
+        assert verify(graph) == graph
+        assert parse(dump(graph)) == graph
+        assert {op.group for op in graph.ops} <= groups
+        assert all(op.name.startswith(f"{op.block}.") for op in graph.ops)
+        used = {label for op in graph.ops for label in op.labels}
+        assert used == set(graph.sizes)
+        assert ("seq" in used) == (stage == "prefill")
+
+    return check
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,6 @@ import pytest
 from rooflang.assumptions import PAPER, PHYSICAL, Assumptions
 from rooflang.ir import Graph, Role
 from rooflang.ir.blocks import split_blocks
-from rooflang.ir.text import dump, parse
-from rooflang.ir.verify import verify
 from rooflang.models import Workload, load, measure
 
 GIB = 2**30
@@ -23,6 +21,7 @@ GROUPS = {
 
 Build = Callable[..., Graph]
 Flops = Callable[[Graph], dict[str, float]]
+Check = Callable[[Graph, set[str], str], None]
 
 
 def full(stage: Any, assumptions: Assumptions, context: int = 65536) -> Graph:
@@ -62,14 +61,8 @@ def test_parameters() -> None:
 
 @pytest.mark.parametrize("assumptions", [PAPER, PHYSICAL], ids=["paper", "physical"])
 @pytest.mark.parametrize("stage", ["decode", "prefill"])
-def test_the_graph_at_full_depth_is_well_formed(stage: str, assumptions: Assumptions) -> None:
-    graph = full(stage, assumptions)
-    assert verify(graph) == graph
-    assert parse(dump(graph)) == graph
-    assert {op.group for op in graph.ops} <= GROUPS
-    used = {label for op in graph.ops for label in op.labels}
-    assert used == set(graph.sizes)
-    assert ("seq" in used) == (stage == "prefill")
+def test_the_graph_at_full_depth_is_well_formed(stage: str, assumptions: Assumptions, well_formed: Check) -> None:
+    well_formed(full(stage, assumptions), GROUPS, stage)
 
 
 def test_layers_differ_by_attention_and_by_how_many_blocks_they_mix() -> None:
