@@ -25,10 +25,14 @@ def saved_point(path: Path, number: int, *, where: str) -> dict[str, Any]:
     except ValueError as error:
         raise RooflangError(f"{str(path)!r} is no JSON", where=where, expected=_EXPECTED) from error
     schema = data.get("schema") if isinstance(data, dict) else None
-    points = (data.get("frontier") or [data.get("point")]) if schema == RESULT_SCHEMA else []
-    if not all(isinstance(p, dict) and {"batch", "certificate"} <= p.keys() for p in points) or not points:
+    points = (data.get("frontier") or [data.get("point")]) if schema == RESULT_SCHEMA else None
+    if not isinstance(points, list) or not all(map(_is_point, points)):
         raise RooflangError(f"{str(path)!r} holds no points", where=where, expected=_EXPECTED)
     if number > len(points):
         raise ValueRangeError(f"point {number} of {len(points)}", where="--point", expected=f"1 to {len(points)}")
     found: dict[str, Any] = points[number - 1]
     return found
+
+
+def _is_point(data: object) -> bool:
+    return isinstance(data, dict) and isinstance(data.get("batch"), int) and isinstance(data.get("certificate"), dict)
