@@ -1,5 +1,4 @@
-"""What a graph computes: its references run on whole arrays. `shrunk` makes it small enough for that, without touching
-any label, so that modes and transfers of the large graph apply to the small one."""
+"""What a graph computes: its references run on whole arrays."""
 
 from __future__ import annotations
 
@@ -11,13 +10,7 @@ import numpy as np
 from rooflang.errors import GraphError, UnknownNameError
 from rooflang.ir.exact import settled, shortened, to_exact
 from rooflang.ir.graph import Graph
-from rooflang.ir.kinds.conv import tap_label
-from rooflang.ir.kinds.einsum import GATE
 from rooflang.ir.kinds.elementwise import MOVES
-from rooflang.ir.kinds.hyper import copies_label
-from rooflang.ir.kinds.moe import expert_label
-from rooflang.ir.kinds.quantised import BLOCK
-from rooflang.ir.kinds.segment import parted
 from rooflang.ir.op import Op
 from rooflang.ir.reference.base import Array, reference
 from rooflang.ir.tensor import Tensor
@@ -86,49 +79,3 @@ def indexed(graph: Graph, tensor: str) -> Iterator[str]:
         found = reference(op.kind).ids(op).get(index)
         if found is not None:
             yield found
-
-
-def shrunk(graph: Graph, axis_sizes: Sequence[int]) -> Graph:
-    """The graph with small dims, each of which divides over a mesh of these axes.
-
-    A choice stays a choice (more experts than are chosen, more entries than are selected) and an entry of a cache pools
-    several positions.
-    """
-    unit = math.prod(axis_sizes)
-    base = unit * -(-4 // unit)
-    sizes = dict.fromkeys(graph.sizes, base)
-    for op in graph.ops:
-        sizes.update(_needs(op, unit, base, sizes))
-    for op in graph.ops:
-        if op.kind == "embed":  # a row for every token, so that no two of them have to be told apart by rounding
-            tokens = math.prod(sizes[d] for d in op.operands[0].dims)
-            sizes[op.operands[1].dims[0]] = unit * -(-tokens // unit)
-    return graph.resized(**sizes)
-
-
-def _needs(op: Op, unit: int, base: int, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Sizes of labels to which an operator gives a meaning of their own."""
-    if op.kind == "gated_matmul":
-        return {GATE: 2}
-    if op.kind == "pool":
-        return {op.operands[0].dims[1]: 2 * base}
-    if op.kind == "index_select":
-        return {op.output.dims[-1]: base // 2}
-    if op.kind == "route":
-        expert = expert_label(op)
-        return {expert: max(sizes[expert], unit * -(-2 * op.attr("top_k", 1) // unit))}
-    if op.kind == "hash_route":
-        return dict.fromkeys(op.operands[2].dims[1:], 2)
-    if op.kind == "segment":
-        return {parted(op)[0]: max(sizes[parted(op)[0]], base * (1 + len(op.attr("after", ()))))}
-    if op.kind == "view":
-        return {parted(op)[0]: base * base}
-    if op.kind == "block_matmul":
-        return {op.operands[0].dims[-1]: unit * op.attr("block", BLOCK)}
-    if op.kind == "grouped_attention":
-        return {op.operands[0].dims[-2]: 2 * base}
-    if op.kind in ("hyper_expand", "hyper_read", "hyper_write"):
-        return {copies_label(op): 2}
-    if op.kind == "short_conv":
-        return {tap_label(op): op.attr("taps")}
-    return {}

@@ -215,10 +215,8 @@ class _Layout:
         return self.made[source]
 
 
-def _digits(
-    graph: Graph, axis_sizes: Sequence[int], modes: Mapping[str, Mode], walks: Iterable[Sequence[Transfer]]
-) -> Digits:
-    """Nested digits for every axis that cuts a label anywhere in the layout."""
+def cut_labels(graph: Graph, modes: Mapping[str, Mode], walks: Iterable[Sequence[Transfer]]) -> dict[str, set[int]]:
+    """For every label the axes that cut it anywhere in a layout."""
     specs = {spec for mode in modes.values() for spec in (*mode.operands, mode.out)}
     specs |= {spec for steps in walks for step in steps for spec in (step.before, step.after)}
     cuts: dict[str, set[int]] = {label: set() for label in graph.sizes}
@@ -226,6 +224,14 @@ def _digits(
         for axis, entry in enumerate(spec):
             if entry not in STATES:
                 cuts[entry].add(axis)
+    return cuts
+
+
+def _digits(
+    graph: Graph, axis_sizes: Sequence[int], modes: Mapping[str, Mode], walks: Iterable[Sequence[Transfer]]
+) -> Digits:
+    """Nested digits for every axis that cuts a label anywhere in the layout."""
+    cuts = cut_labels(graph, modes, walks)
     rows = [choice for mode in modes.values() for choice in mode.choices if isinstance(choice, Cut)]
     pooled = dict.fromkeys((op.operands[0].dims[1], op.output.dims[1]) for op in graph.ops if op.kind == "pool")
     pooled |= dict.fromkeys((row.grouped[0], row.grouped[1]) for row in rows if row.grouped)

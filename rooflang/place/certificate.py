@@ -24,6 +24,7 @@ from rooflang.ir.layout import Choice, Mode, Step, Transfer, make_mode, make_tra
 from rooflang.ir.op import Op, op_kind, signature
 from rooflang.ir.tensor import RESIDENT_ROLES
 from rooflang.place.check import check_connected
+from rooflang.place.lawful import check_lawful
 from rooflang.place.plan import BlockPlan, Plan
 from rooflang.place.script import (
     SCHEMA,
@@ -106,7 +107,7 @@ def replay(script: Mapping[str, Any], blocks: Blocks, cluster: Cluster) -> Plan:
         plans[entry.kind] = _replay_kind(entry, blocks.by_name[entry.kind], cluster, len(mesh.axes))
     plan = Plan(mesh=mesh, stages=record.stages, blocks=plans, boundary=record.boundary, origin="replayed certificate")
     check_connected(plan, blocks)
-    if _script(plan, blocks) != record:
+    if _script(plan, blocks) != msgspec.structs.replace(record, evaluated=None):
         raise PlacementError("it says more than the plan that it leads to", where="certificate")
     return plan
 
@@ -126,13 +127,15 @@ def _replay_kind(entry: KindJson, kind: BlockKind, cluster: Cluster, axes: int) 
     modes = {kernel.kernel: _replay_mode(kind, kernel, axes) for kernel in entry.kernels}
     if list(modes) != [op.output.name for op in kind.ops if op.output.name in modes]:
         raise PlacementError("its kernels are not in the order of the graph", where=where)
-    return BlockPlan(
+    plan = BlockPlan(
         modes=modes,
         paths={(k.kernel, read.operand): _replay_path(read.steps) for k in entry.kernels for read in k.reads},
         exits={name: _replay_path(steps) for name, steps in entry.exits.items()},
         tiers=tiers,
         aliases=aliases,
     )
+    check_lawful(kind, plan, axes)
+    return plan
 
 
 def _bit_exact(move: Op) -> bool:

@@ -59,7 +59,18 @@ class KindJson(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     removed: tuple[IdentityJson, ...]
 
 
-class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EvaluatedJson(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """That the plan was evaluated beside the unsharded graph, in which arithmetic, on which dims and mesh, from which
+    seed, and what came of it. Nothing is built on it: who doubts it evaluates again."""
+
+    verdict: str
+    arithmetic: tuple[str, ...]
+    dims: dict[str, int]
+    mesh: tuple[int, ...]
+    seed: int
+
+
+class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """All of it: `graph` is the fingerprint of the initial graph, `boundary` the spec of each port group."""
 
     schema: str
@@ -68,3 +79,4 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     stages: tuple[tuple[str, ...], ...]
     boundary: dict[int, tuple[str, ...]]
     kinds: tuple[KindJson, ...]
+    evaluated: EvaluatedJson | None = None

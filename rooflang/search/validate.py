@@ -2,7 +2,9 @@
 
 The evaluation runs one block of every kind, chained as in the graph, on shrunken dims and a shrunken mesh: an axis
 keeps its cuts but has two coordinates. What holds there for a layout holds for the real extents, as cuts and
-collectives do not depend on them; extents that do not divide are refused by the costs before.
+collectives do not depend on them; extents that do not divide are refused by the costs before. It is run twice: over
+exact numbers (`rooflang.ir.exact`), where every tensor has to be equal, and over floats, where it may differ by
+rounding.
 """
 
 from __future__ import annotations
@@ -14,11 +16,12 @@ from typing import Any
 from rooflang.errors import PlacementError
 from rooflang.hw import Cluster
 from rooflang.ir.blocks import Blocks
-from rooflang.ir.evaluate import random_leaves, shrunk
+from rooflang.ir.evaluate import random_leaves
 from rooflang.ir.graph import Graph
 from rooflang.ir.layout import Mode, Transfer
-from rooflang.ir.lifted import check_layout
+from rooflang.ir.lifted import check_layout, cut_labels
 from rooflang.ir.op import Op
+from rooflang.ir.shrink import shrunk
 from rooflang.ir.tensor import Tensor
 from rooflang.ir.verify import verify
 from rooflang.place.certificate import certificate, replay
@@ -30,14 +33,24 @@ _SMALL_AXIS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validation:
-    """What a plan was checked on: the dims and the mesh of the evaluation, and the seed of its leaves."""
+    """What a plan was checked on: the dims and the mesh of the evaluation, and the seed of its leaves.
+
+    There is one only if everything was equal.
+    """
 
     dims: Mapping[str, int]
     mesh: tuple[int, ...]
     seed: int
 
     def to_json(self) -> dict[str, Any]:
-        return {"verdict": "equal", "dims": dict(self.dims), "mesh": list(self.mesh), "seed": self.seed}
+        """What a certificate says about it, in its field `evaluated`."""
+        return {
+            "verdict": "equal",
+            "arithmetic": ["exact", "float64"],
+            "dims": dict(self.dims),
+            "mesh": list(self.mesh),
+            "seed": self.seed,
+        }
 
 
 def validate(plan: Plan, blocks: Blocks, cluster: Cluster, *, seed: int = 0) -> Validation:
@@ -45,11 +58,19 @@ def validate(plan: Plan, blocks: Blocks, cluster: Cluster, *, seed: int = 0) -> 
     script = certificate(plan, blocks)
     if certificate(replay(script, blocks, cluster), blocks) != script:
         raise PlacementError("the certificate replays to another plan", where=plan.origin)
+    return evaluated(plan, blocks, seed=seed)
+
+
+def evaluated(plan: Plan, blocks: Blocks, *, seed: int = 0) -> Validation:
+    """Evaluate a plan on shrunken dims, exactly and in floats. Raises `PlacementError` that names the first
+    difference."""
     axis_sizes = tuple(min(axis.size, _SMALL_AXIS) for axis in plan.mesh.axes)
     sample = _Sample(plan, blocks)
-    graph = shrunk(sample.graph(), axis_sizes)
-    leaves = random_leaves(graph, seed)
-    check_layout(graph, axis_sizes, sample.modes, sample.paths, sample.exits, leaves, sample.aliases)
+    whole = sample.graph()
+    graph = shrunk(whole, axis_sizes, cut_labels(whole, sample.modes, [*sample.paths.values(), *sample.exits.values()]))
+    for exact in (True, False):
+        leaves = random_leaves(graph, seed, exact=exact)
+        check_layout(graph, axis_sizes, sample.modes, sample.paths, sample.exits, leaves, sample.aliases)
     return Validation(dims=graph.sizes, mesh=axis_sizes, seed=seed)
 
 

@@ -204,9 +204,13 @@ def case_names() -> tuple[str, ...]:
     return (*CASES, *PAIRS)
 
 
+def example(case: str | Graph) -> Graph:
+    """The graph of a case: one operator, every dim of extent 2 where it may be. A graph is a case of its own."""
+    return case if isinstance(case, Graph) else _example(case)
+
+
 @cache
-def example(name: str) -> Graph:
-    """The graph of a case: one operator `y`, every dim of extent 2 where it may be."""
+def _example(name: str) -> Graph:
     if name in PAIRS:
         unfused = pair(name)
         inner, outer = unfused.ops

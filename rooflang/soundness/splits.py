@@ -50,7 +50,7 @@ class Splits:
     reference that `broken` makes of the true one; with `loose`, shards are neither aligned nor grouped.
     """
 
-    cases: Sequence[str] = ()
+    cases: Sequence[str | Graph] = ()
     choices: Choices = allowed
     broken: Callable[[Reference], Reference] | None = None
     loose: bool = False

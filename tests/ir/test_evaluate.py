@@ -9,7 +9,8 @@ import pytest
 
 from rooflang.errors import GraphError, UnknownNameError
 from rooflang.ir import Graph, GraphBuilder
-from rooflang.ir.evaluate import evaluate, random_leaves, shrunk
+from rooflang.ir.evaluate import evaluate, random_leaves
+from rooflang.ir.shrink import shrunk
 from rooflang.ir.verify import verify
 
 from .cases import CASES, the_op

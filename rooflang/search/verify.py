@@ -1,0 +1,208 @@
+"""Certificates of results: attached when a search ends, and checked again, later and elsewhere, from the file alone.
+
+Checking trusts nothing in the file. The graph and the cluster are built anew from the names of the model and of the
+hardware, and have to have the fingerprints that the certificates were made for; each plan is rebuilt from its script,
+step by step, evaluated beside the unsharded graph, and simulated; every number that the file states has to come out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from rooflang.errors import PlacementError, RooflangError, ValueRangeError
+from rooflang.hw import Cluster
+from rooflang.ir.graph import Graph
+from rooflang.models import Model
+from rooflang.place.certificate import replay
+from rooflang.search.evaluate import evaluate
+from rooflang.search.inputs import digest
+from rooflang.search.point import RESULT_SCHEMA, Point
+from rooflang.search.problem import Problem
+from rooflang.search.validate import evaluated
+from rooflang.sim.result import Overlap
+
+#: Numbers of two runs agree to so many parts: JSON keeps every digit, other versions of NumPy may round sums otherwise.
+TOLERANCE = 1e-9
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedPoint:
+    """One point that stood its trial: how many primitives its script has, and what it was evaluated on."""
+
+    batch: int
+    plan: str
+    steps: int
+    evaluated: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """A file whose points all stood their trial."""
+
+    path: str
+    model: str
+    points: tuple[VerifiedPoint, ...]
+
+
+def certified(problem: Problem, points: Sequence[Point], *, seed: int = 0) -> tuple[Point, ...]:
+    """The points, their certificates saying on what their plans were evaluated. Equal plans are evaluated once.
+
+    Raises `PlacementError` for a plan that computes something else than the graph.
+    """
+    known: dict[str, Json] = {}
+    out = []
+    for point in points:
+        key = json.dumps(point.certificate, sort_keys=True)
+        if key not in known:
+            plan = replay(point.certificate, problem.blocks, problem.cluster)
+            known[key] = evaluated(plan, problem.blocks, seed=seed).to_json()
+        out.append(replace(point, certificate={**point.certificate, "evaluated": known[key]}))
+    return tuple(out)
+
+
+def verify_plan(
+    path: str | Path,
+    *,
+    model: str | Path | Model | Graph | None = None,
+    hardware: str | Path | Cluster | None = None,
+    seed: int = 1,
+    say: Callable[[str], None] = lambda text: None,
+) -> Verified:
+    """Check a saved result (`rooflang.result/1`, of `optimize` or `simulate`) without trusting anything in it.
+
+    `model` and `hardware` are needed where the file names what is not registered: a graph file, a config.json, a
+    hardware file. `seed` makes the numbers on which plans are evaluated, other ones than those of the search.
+
+    Raises `PlacementError` that names the first step that does not apply, the first tensor that differs, or the first
+    number that does not come out; `ValueRangeError` for a file that is no result.
+    """
+    data = _read(Path(path))
+    inputs = _field(data, "inputs", dict, "result")
+    problem = _problem(inputs, model, hardware)
+    if inputs.get("hash") != digest({key: value for key, value in inputs.items() if key != "hash"}):
+        raise PlacementError("the inputs have another hash than the one stated", where="inputs")
+    overlap = _field(inputs, "overlap", str, "inputs")
+    out = []
+    for name, point in _points(data):
+        say(f"checking {name}")
+        try:
+            out.append(_check(problem, point, cast(Overlap, overlap), seed))
+        except RooflangError as error:
+            error.where = f"{name}: {error.where}" if error.where else name
+            raise
+    return Verified(path=str(path), model=problem.name, points=tuple(out))
+
+
+def _read(path: Path) -> Json:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise ValueRangeError(
+            f"cannot read {str(path)!r}: {error}", expected=f"a file of schema {RESULT_SCHEMA}"
+        ) from error
+    if not isinstance(data, dict) or data.get("schema") != RESULT_SCHEMA:
+        found = data.get("schema") if isinstance(data, dict) else type(data).__name__
+        raise ValueRangeError(f"the schema is {found!r}", where=str(path), expected=RESULT_SCHEMA)
+    return data
+
+
+def _field(data: Json, name: str, kind: type, where: str) -> Any:
+    value = data.get(name)
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise ValueRangeError(f"{name} is {value!r}", where=where, expected=kind.__name__)
+    return value
+
+
+def _points(data: Json) -> Iterator[tuple[str, Json]]:
+    """Points by their place in the file."""
+    if "point" in data:
+        yield "point", _field(data, "point", dict, "result")
+        return
+    for index, point in enumerate(_field(data, "frontier", list, "result")):
+        if not isinstance(point, dict):
+            raise ValueRangeError(f"point {index} is {point!r}", where="frontier", expected="an object")
+        yield f"frontier[{index}]", point
+
+
+def _problem(inputs: Json, model: str | Path | Model | Graph | None, hardware: str | Path | Cluster | None) -> Problem:
+    """The task that the file says it solved, built anew. Raises `PlacementError` where it is another one."""
+    problem = Problem.of(
+        model if model is not None else _field(inputs, "model", str, "inputs"),
+        hardware=hardware if hardware is not None else _field(inputs, "hardware", str, "inputs"),
+        gpus=_field(inputs, "gpus", int, "inputs"),
+        stage=_field(inputs, "stage", str, "inputs"),
+        context=_field(inputs, "context", int, "inputs"),
+        assumptions=_field(inputs, "assumptions", str, "inputs"),
+    )
+    built = {"cluster": problem.cluster.fingerprint(), "graph": problem.graph.fingerprint}
+    for name, fingerprint in built.items():
+        if inputs.get(name) != fingerprint:
+            raise PlacementError(
+                f"the result is for another {name} than {problem.name} on {problem.cluster.platform.name} make",
+                where="inputs",
+                expected=f"{name} {fingerprint}",
+                hint="name the file that it was made from",
+            )
+    return problem
+
+
+def _check(problem: Problem, stated: Json, overlap: Overlap, seed: int) -> VerifiedPoint:
+    """One point: its script, its values, its numbers."""
+    certificate = _field(stated, "certificate", dict, "point")
+    plan = replay(certificate, problem.blocks, problem.cluster)
+    found = evaluated(plan, problem.blocks, seed=seed)
+    batch = problem.check_batch(_field(stated, "batch", int, "point"))
+    again = replace(
+        evaluate(problem, plan, batch, overlap=overlap),
+        origin=str(stated.get("origin", "")),
+        bound_s=stated.get("bound_s"),
+        bound_scope=str(stated.get("bound_scope", "")),
+        certificate=certificate,
+    )
+    _compare(stated, again.to_json(), "")
+    _check_bound(stated)
+    return VerifiedPoint(batch=batch, plan=again.plan, steps=_steps(certificate), evaluated=found.to_json())
+
+
+def _compare(stated: Any, found: Any, where: str) -> None:
+    """Raise `PlacementError` for the first number or word that does not come out."""
+    if isinstance(found, Mapping):
+        keys = set(found) ^ set(stated) if isinstance(stated, Mapping) else {"it"}
+        if keys:
+            raise PlacementError(f"{where or 'the point'} has no, or one more, {sorted(keys)[0]!r}", where=where)
+        for key, value in found.items():
+            _compare(stated[key], value, f"{where}.{key}" if where else key)
+    elif isinstance(found, Sequence) and not isinstance(found, str):
+        if not isinstance(stated, Sequence) or len(stated) != len(found):
+            raise PlacementError(f"{where} is {stated!r}", where=where, expected=repr(found))
+        for index, value in enumerate(found):
+            _compare(stated[index], value, f"{where}[{index}]")
+    elif not _same(stated, found):
+        raise PlacementError(f"{where} is {stated!r}", where=where, expected=repr(found))
+
+
+def _same(stated: Any, found: Any) -> bool:
+    if isinstance(found, float) and isinstance(stated, (int, float)) and not isinstance(stated, bool):
+        return math.isclose(stated, found, rel_tol=TOLERANCE, abs_tol=0.0)
+    return bool(stated == found and type(stated) is type(found))
+
+
+def _check_bound(stated: Json) -> None:
+    """A bound cannot be had without the search; but it bounds, and the gap is the one to it."""
+    bound, step = stated["bound_s"], stated["step_s"]
+    if bound is not None and not 0 < bound <= step * (1 + TOLERANCE):
+        raise PlacementError(f"bound_s is {bound!r}", where="bound_s", expected=f"more than 0, at most {step!r}")
+
+
+def _steps(script: Any) -> int:
+    """Primitives in a script."""
+    if isinstance(script, Mapping):
+        return int("primitive" in script) + sum(_steps(value) for value in script.values())
+    return sum(_steps(value) for value in script) if isinstance(script, (list, tuple)) else 0
