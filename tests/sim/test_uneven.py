@@ -107,3 +107,12 @@ def test_dims_whose_shards_follow_anothers_are_refused() -> None:
     label = next(label for label in cost.sizes if label.startswith("ctx"))
     with pytest.raises(PlacementError, match="shards follow another dim's"):
         simulate(placed, replace(cost, sizes={**cost.sizes, label: 1025}), tokens=1, uneven=True)
+
+
+def test_a_cut_along_some_axes_holds_the_shards_of_all_others() -> None:
+    placed, cost = resized(placed_model(gpus=8, dp=4, cp=2, batch=64), batch=61)
+    shards = shard_sizes(61, [4, 2])
+    for rank, extents in enumerate(uneven_extents(placed, cost)):
+        held = {axes: size for (label, axes), size in extents if label == "batch"}
+        assert held[0, 1] == shards[rank]
+        assert held[(0,)] == shards[rank // 2 * 2] + shards[rank // 2 * 2 + 1]
