@@ -8,11 +8,13 @@ alike, form one port group with one spec.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 from typing import Any
 
+from rooflang.errors import GraphError
 from rooflang.ir.graph import Graph
 from rooflang.ir.op import Op, op_kind
 from rooflang.ir.tensor import Tensor
@@ -66,10 +68,12 @@ class Blocks:
 
 
 def split_blocks(graph: Graph) -> Blocks:
-    """Group the operators by block label and the blocks by structure."""
+    """Group the operators by block label and the blocks by structure. Raises `GraphError` where a block reads from one
+    that comes after it."""
     members: dict[str, list[Op]] = {}
     for op in graph.ops:
         members.setdefault(op.block, []).append(op)
+    _check_order(graph, tuple(members))
     ports = {label: _ports(graph, label, ops) for label, ops in members.items()}
     groups: dict[Any, list[str]] = {}
     names: dict[str, tuple[str, ...]] = {}
@@ -80,7 +84,7 @@ def split_blocks(graph: Graph) -> Blocks:
     for index, labels in enumerate(groups.values()):
         first = labels[0]
         kind = BlockKind(
-            name=_kind_name(first, index),
+            name=_kind_name(first, index, members),
             ops=tuple(members[first]),
             inputs=ports[first][0],
             outputs=ports[first][1],
@@ -101,8 +105,24 @@ def split_blocks(graph: Graph) -> Blocks:
     )
 
 
-def _kind_name(label: str, index: int) -> str:
-    return label or f"block{index}"
+def _check_order(graph: Graph, sequence: Sequence[str]) -> None:
+    """A block runs as a whole, so that none may read what a later one makes."""
+    number = {label: index for index, label in enumerate(sequence)}
+    for op in graph.ops:
+        for tensor in op.operands:
+            maker = graph.producer.get(tensor.name)
+            if maker is not None and number[maker.block] > number[op.block]:
+                raise GraphError(
+                    f"{op.name} of block {op.block!r} reads {tensor.name} of block {maker.block!r}, "
+                    "which comes after it",
+                    where=graph.name,
+                    expected="blocks in an order in which each comes after those that it reads from",
+                )
+
+
+def _kind_name(label: str, index: int, labels: Collection[str]) -> str:
+    """The label of the first block; one that no block has for the operators outside all blocks."""
+    return label or next(name for number in count(index) if (name := f"block{number}") not in labels)
 
 
 def _ports(graph: Graph, label: str, ops: list[Op]) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:

@@ -9,10 +9,11 @@ from typing import cast
 
 from rooflang.assumptions import Assumptions, profile
 from rooflang.cost.model import CostModel, peaks_needed
-from rooflang.errors import HardwareError, ValueRangeError
+from rooflang.errors import GraphError, HardwareError, ValueRangeError
 from rooflang.hw import Cluster, Mesh
 from rooflang.ir.blocks import Blocks, split_blocks
 from rooflang.ir.graph import Graph
+from rooflang.ir.op import op_kind
 from rooflang.ir.tensor import Num
 from rooflang.models import Model, Workload, load
 from rooflang.models.workload import Stage
@@ -65,6 +66,7 @@ class Problem:
             known = model if isinstance(model, Model) else load(model)
             workload = Workload(stage=cast(Stage, stage), context=context, batch=1)  # refuses other stages
             graph, name, tokens = known.build(workload, taken), known.name, workload.tokens
+        _check_used(graph)
         _check_peaks(graph, cluster)
         return cls(
             name=name,
@@ -103,6 +105,20 @@ class Problem:
     def cost(self, mesh: Mesh, batch: Num) -> CostModel:
         """Costs on one rank of the mesh; `batch`, if the graph has one, may be an array of batch sizes."""
         return CostModel.of(self.graph, self.cluster, mesh, self.assumptions, batch=batch)
+
+
+def _check_used(graph: Graph) -> None:
+    """What nothing uses would be priced by some searches and left out by others."""
+    for op in graph.ops:
+        name = op.output.name
+        if op_kind(op.kind).pure and name not in graph.consumers and name not in graph.outputs:
+            raise GraphError(
+                f"{op.name} makes {name!r}, which nothing reads and which is no output",
+                where=graph.name,
+                hint="name it as an output, or leave the operator out",
+            )
+    if not graph.ops:
+        raise GraphError("there is no operator", where=graph.name)
 
 
 def _check_peaks(graph: Graph, cluster: Cluster) -> None:

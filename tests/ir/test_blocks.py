@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from rooflang.errors import GraphError
 from rooflang.ir import Graph, GraphBuilder, Tensor
 from rooflang.ir.blocks import Blocks, split_blocks
 
@@ -110,6 +111,28 @@ def test_ports_that_nothing_connects_are_groups_of_their_own() -> None:
     groups = [blocks.port_group[("first", name)] for name in ("left", "right")]
     assert groups[0] != groups[1]
     assert blocks.port_group[("second", "left")] == groups[0]
+
+
+def test_blocks_that_wait_for_each_other_are_refused() -> None:
+    g = GraphBuilder("braid", batch=8)
+    g.block = "a"
+    x = g.op("x", "activation", [g.input("in", "batch")], "batch")
+    g.block = "b"
+    y = g.op("y", "activation", [x], "batch")
+    g.block = "a"
+    graph = g.build(g.op("z", "activation", [y], "batch"))
+    with pytest.raises(GraphError, match="z of block 'a' reads y of block 'b', which comes after it"):
+        split_blocks(graph)
+
+
+def test_what_is_in_no_block_has_a_kind_name_of_its_own() -> None:
+    g = GraphBuilder("two", batch=8, hidden=4, ffn=2)
+    x = g.input("x", "batch hidden")
+    y = g.op("y", "matmul", [x, g.weight("w", "hidden ffn")], "batch ffn")
+    g.block = "block0"
+    blocks = split_blocks(g.build(g.op("z", "activation", [y], "batch ffn")))
+    assert sorted(blocks.by_name) == ["block0", "block1"]
+    assert [op.name for op in blocks.by_name["block0"].ops] == ["z"]
 
 
 def varied(change: Callable[[GraphBuilder, str, Tensor], Tensor]) -> list[tuple[str, ...]]:

@@ -290,22 +290,6 @@ def test_one_stage_sends_nothing() -> None:
     assert not [op for op in placed.ops if op.kind == "send"]
 
 
-def test_blocks_that_wait_for_each_other_are_refused() -> None:
-    g = GraphBuilder("braid", batch=8)
-    g.block = "a"
-    x = g.op("x", "activation", [g.input("in", "batch")], "batch")
-    g.block = "b"
-    y = g.op("y", "activation", [x], "batch")
-    g.block = "a"
-    graph = g.build(g.op("z", "activation", [y], "batch"))
-    plan = grid_plan(graph, Cluster.of("b300", 4), dp=4, cp=1, pp=1)
-    with pytest.raises(
-        PlacementError, match=r"z reads y laid batch on stage 0, where nothing has made it yet"
-    ) as caught:
-        lower(plan, split_blocks(graph))
-    assert caught.value.where == plan.origin
-
-
 def test_stages_out_of_order_are_refused() -> None:
     graph = mlp(2)
     blocks = split_blocks(graph)

@@ -11,6 +11,7 @@ import pytest
 from rooflang.assumptions import PAPER, PHYSICAL
 from rooflang.errors import GraphError, HardwareError, UnknownNameError, ValueRangeError
 from rooflang.hw import Cluster, Mesh
+from rooflang.ir import GraphBuilder
 from rooflang.ir.text import dump
 from rooflang.models import Workload, load
 from rooflang.search.problem import Problem
@@ -117,3 +118,15 @@ def test_a_device_has_to_know_every_rate(tmp_path: Path) -> None:
         Problem.of(stencil(), hardware=slow)
     assert caught.value.expected == "a device with peaks for fp32"
     assert Problem.of(perceptron(), hardware=slow).graph.name == "perceptron"
+
+
+def test_what_nothing_uses_is_refused() -> None:
+    g = GraphBuilder("idle", batch=8, hidden=4)
+    x = g.input("x", "batch hidden")
+    y = g.op("y", "activation", [x], "batch hidden")
+    g.op("z", "activation", [y], "batch hidden")
+    with pytest.raises(GraphError, match="z makes 'z', which nothing reads and which is no output") as caught:
+        Problem.of(g.build(y), hardware="b300", gpus=8)
+    assert caught.value.where == "idle"
+    with pytest.raises(GraphError, match="there is no operator"):
+        Problem.of(GraphBuilder("empty", batch=8).build(), hardware="b300", gpus=8)
