@@ -49,6 +49,10 @@ class Assumptions:
     """Bandwidth of a collective across domains: by fabric level, slowest level counts (physical), or one effective
     bandwidth for the whole group, the smallest number of participants in a domain times their NICs (paper)."""
 
+    switch_reduction: bool = False
+    """The scale-up switch adds the values of an all-reduce itself (NVLink SHARP). Off in both profiles: it has to be asked
+    for, as not every message size and dtype gets it."""
+
     compressor: Literal["always", "prefill"] = "always"
     """V4's KV compressor projections run in decode too (physical), or only in prefill, in FP32 (paper)."""
 

@@ -7,7 +7,7 @@ one rank holds.
 Hierarchical (physical): each level carries what has to cross it, levels overlap, the slowest counts. A ring or an
 in-switch gather moves T·(w_1−1)/w_1 inside a domain; across domains every rank brings only its share,
 T/w_1·(w_2−1)/w_2, and so on (the rail-aligned algorithm of NCCL). An all-reduce is a reduce-scatter and an
-all-gather.
+all-gather; with `switch_reduction` the scale-up switch adds, and each port carries (w_1+1)/w_1 of T (NVLink SHARP).
 
 Bottleneck (paper): volume V over one effective bandwidth. V = (W−1)/W·T, twice for an all-reduce, T for a broadcast;
 inside one domain the bandwidth is a rank's NVLink rate, across domains the number of participants in a domain times
@@ -67,8 +67,11 @@ def collective(
         return _bottleneck(levels, passes * tensor_bytes, cap, whole=name == "broadcast")
     out: dict[str, Num] = {}
     share = tensor_bytes
-    for level, size, rate in levels:
-        out[level] = passes * share * ((size - 1) / size if name != "broadcast" else 1.0) / rate
+    for depth, (level, size, rate) in enumerate(levels):
+        through = passes * ((size - 1) / size if name != "broadcast" else 1.0)
+        if name == "all_reduce" and depth == 0 and assumptions.switch_reduction and level == cluster.levels[0].name:
+            through = min(through, (size + 1) / size)
+        out[level] = share * through / rate
         share = share / size
     return out
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -49,6 +50,17 @@ def test_hierarchical_collectives() -> None:
     assert collective(CLUSTER, BOTH, "reduce_scatter", T, PHYSICAL) == near({"nvlink": 0.06, "ib": 0.1})
     assert collective(CLUSTER, BOTH, "all_reduce", T, PHYSICAL) == near({"nvlink": 0.12, "ib": 0.2})
     assert collective(CLUSTER, BOTH, "broadcast", T, PHYSICAL) == near({"nvlink": 0.08, "ib": 0.2})
+
+
+def test_a_switch_that_adds() -> None:
+    # Each port carries 5/4 of 8 GB instead of twice three quarters; the level outside is as before.
+    adds = replace(PHYSICAL, switch_reduction=True)
+    assert collective(CLUSTER, INSIDE, "all_reduce", T, adds) == near({"nvlink": 0.1})
+    assert collective(CLUSTER, BOTH, "all_reduce", T, adds) == near({"nvlink": 0.1, "ib": 0.2})
+    assert collective(CLUSTER, ACROSS, "all_reduce", T, adds) == near({"ib": 0.8})
+    assert collective(CLUSTER, INSIDE, "all_gather", T, adds) == near({"nvlink": 0.06})
+    two = {"nvlink": 2}  # two ranks: a ring is as good
+    assert collective(CLUSTER, two, "all_reduce", T, adds) == collective(CLUSTER, two, "all_reduce", T, PHYSICAL)
 
 
 def test_bottleneck_collectives_see_one_bandwidth() -> None:
