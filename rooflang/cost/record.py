@@ -39,12 +39,7 @@ class Cost:
 
     @property
     def exposed_s(self) -> Num:
-        """N: network time that the operator's own local time does not hide. An impossible layout has infinite C and
-        no N."""
+        """N: network time that the operator's own local time does not hide, so that C + N = max(compute, memory,
+        network + α) is its duration when nothing else runs. An impossible layout has infinite C and no N."""
         local = self.local_s
         return np.maximum(0.0, self.network_s + self.alpha_s - np.where(np.isinf(local), np.inf, local))
-
-    @property
-    def serial_s(self) -> Num:
-        """Duration when nothing else runs: max(compute, memory, network + α) = C + N."""
-        return self.local_s + self.exposed_s

@@ -8,7 +8,7 @@ from rooflang.errors import ValueRangeError
 from rooflang.search.problem import LARGEST_BATCH, Problem
 from rooflang.search.sizes import batch_sizes, grid_shapes, pipeline_degrees
 
-from .toys import perceptron, stencil
+from .toys import perceptron, small_flash, stencil
 
 
 def flash(gpus: int, *, hardware: str = "gb300", stage: str = "decode", context: int = 65536) -> Problem:
@@ -49,6 +49,8 @@ def test_stages_lie_well_on_domains() -> None:
 
 def test_a_degree_asked_for_is_the_only_one() -> None:
     assert pipeline_degrees(flash(64), 4) == (4,)
+    six = Problem.of(small_flash(), hardware="b300", gpus=6, context=65536)
+    assert pipeline_degrees(six, 6) == (6,)  # a layer a stage
     for asked in (0, 3, 64, 128):
         with pytest.raises(ValueRangeError, match=f"{asked} pipeline stages on 64 GPUs for 43 layers"):
             pipeline_degrees(flash(64), asked)
