@@ -64,6 +64,21 @@ def published_rows() -> tuple[TableRow, ...]:
     return tuple(TableRow(**row) for row in _published()["row"])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratio:
+    """Peak decode throughput of a model, `times` that of another, as the paper's analysis prints it (one digit)."""
+
+    model: str
+    over: str
+    context: int
+    times: float
+
+
+def published_ratios() -> tuple[Ratio, ...]:
+    """The ratios that the paper prints for the setting of the tables."""
+    return tuple(Ratio(**ratio) for ratio in _published()["ratio"])
+
+
 def published_source() -> str:
     """Where the published rows stand."""
     return str(_published()["source"])

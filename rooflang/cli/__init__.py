@@ -33,6 +33,7 @@ Exit codes:
         "hardware": ("rooflang.cli.hardware", "list the platforms, show one, or check a file"),
         "rules": ("rooflang.cli.rules", "list the rewrite rules, or show one"),
         "tables": ("rooflang.cli.tables", "recompute the paper's Tables 7 and 8"),
+        "reproduce": ("rooflang.cli.reproduce", "recompute the paper's evaluation, as a report"),
     },
     epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"]},

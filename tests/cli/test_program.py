@@ -35,7 +35,7 @@ def heavy_after(*arguments: str) -> list[str]:
 def test_help_lists_every_command_and_the_exit_codes(run: Run) -> None:
     outcome = run("--help")
     assert outcome.exit_code == 0
-    for name in ("optimize", "simulate", "models", "hardware", "rules", "tables"):
+    for name in ("optimize", "simulate", "models", "hardware", "rules", "tables", "reproduce"):
         assert f"\n  {name} " in outcome.output
     for code in (0, 1, 2, 3, 4, 130):
         assert f"\n    {code} " in outcome.output
@@ -46,7 +46,7 @@ def test_what_computes_nothing_imports_nothing_heavy(arguments: tuple[str, ...])
     assert set(heavy_after(*arguments)) <= ({"networkx"} if arguments == ("hardware",) else set())
 
 
-@pytest.mark.parametrize("command", ["optimize", "simulate", "tables", "models", "hardware", "rules"])
+@pytest.mark.parametrize("command", ["optimize", "simulate", "tables", "reproduce", "models", "hardware", "rules"])
 def test_every_help_text_has_an_example(run: Run, command: str) -> None:
     outcome = run(command, "--help")
     assert outcome.exit_code == 0

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from rooflang.errors import CapacityError
-from rooflang.models.tables import published_rows
 from rooflang.search.api import simulate
 from rooflang.units import parse_count
 
@@ -115,29 +114,6 @@ def test_quoted(case: tuple[object, ...]) -> None:
     )
     assert point.sim.tok_s_gpu == pytest.approx(gpu, rel=TOLERANCE)
     assert point.sim.tok_s_user == pytest.approx(user, rel=TOLERANCE)
-
-
-#: The paper's analysis: peak decode throughput of one model over another on 64 GB300, at 64K and 1M.
-RATIOS = [
-    ("deepseek-v4-flash", "glm-5.3", (9.6, 16.7)),
-    ("deepseek-v4-flash", "kimi-k3", (25.2, 39.5)),
-    ("deepseek-v4-pro", "glm-5.3", (3.5, 5.3)),
-    ("deepseek-v4-pro", "kimi-k3", (9.3, 12.4)),
-]
-
-
-def _peak(model: str, context: int) -> float:
-    batch = next(row.batch for row in published_rows() if (row.model, row.context) == (model, context))
-    found = simulate(
-        model, hardware="gb300", gpus=64, stage="decode", context=context, batch=batch, dp=64, assumptions="paper"
-    )
-    return found.sim.tok_s_gpu
-
-
-@pytest.mark.parametrize(("one", "other", "printed"), RATIOS, ids=lambda x: x if isinstance(x, str) else "")
-def test_ratios_of_peak_throughput_as_printed(one: str, other: str, printed: tuple[float, float]) -> None:
-    for context, ratio in zip((65536, 1048576), printed, strict=True):
-        assert round(_peak(one, context) / _peak(other, context), 1) == ratio
 
 
 def test_out_of_memory() -> None:
