@@ -7,6 +7,7 @@ validated and simulated before it is returned.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -73,27 +74,28 @@ class _Tally:
 
 def configurations(
     problem: Problem,
-    degrees: Sequence[int],
+    stages: int,
     batches: Sequence[int],
     overlap: Overlap,
     disabled: frozenset[str],
     progress: Progress,
 ) -> list[Configuration]:
-    """Every mesh of at most two axes for every number of stages, priced at all batch sizes in one call each."""
-    out = []
-    layers = len(layer_labels(problem.blocks))
-    for stages in degrees:
-        labels = partition(problem.blocks, balanced(layers, stages))
-        for sizes in mesh_factorisations(problem.cluster, stages, MAX_AXES):
-            progress.say(f"saturating and pricing mesh {sizes}, pipeline {stages}")
-            frozen = saturate_all(problem.blocks, len(sizes), disabled=disabled)
-            cost = problem.cost(Mesh.lay(problem.cluster, sizes, stages=stages), np.array(batches, np.float64))
-            try:
-                costed = CostedGraph.of(problem.blocks, frozen, cost)
-            except PlacementError:
-                continue  # no layout suits all blocks: with some rules disabled that happens
-            quick_s = quick_bounds_s(Task(costed=costed, at=0, stages=labels, objective=_OBJECTIVE[overlap]))
-            out.append(Configuration(sizes=sizes, stages=labels, costed=costed, quick_s=quick_s))
+    """Every mesh of at most two axes for a number of stages, priced at all batch sizes in one call each; at the time
+    limit those that are priced by then."""
+    out: list[Configuration] = []
+    labels = partition(problem.blocks, balanced(len(layer_labels(problem.blocks)), stages))
+    for sizes in mesh_factorisations(problem.cluster, stages, MAX_AXES):
+        if progress.expired:
+            break
+        progress.say(f"saturating and pricing mesh {sizes}, pipeline {stages}")
+        frozen = saturate_all(problem.blocks, len(sizes), disabled=disabled)
+        cost = problem.cost(Mesh.lay(problem.cluster, sizes, stages=stages), np.array(batches, np.float64))
+        try:
+            costed = CostedGraph.of(problem.blocks, frozen, cost)
+        except PlacementError:
+            continue  # no layout suits all blocks: with some rules disabled that happens
+        quick_s = quick_bounds_s(Task(costed=costed, at=0, stages=labels, objective=_OBJECTIVE[overlap]))
+        out.append(Configuration(sizes=sizes, stages=labels, costed=costed, quick_s=quick_s))
     return out
 
 
@@ -105,20 +107,23 @@ def search_egraph(
     disabled: frozenset[str],
     progress: Progress,
 ) -> Found:
-    """Search all configurations. It stops `complete`, by the `time limit`, or `interrupted`: Ctrl-C keeps what it
-    has."""
+    """Search all configurations; batch sizes ascend. It stops `complete`, by the `time limit`, or `interrupted`: Ctrl-C
+    keeps what it has."""
     tally = _Tally()
-    found = configurations(problem, degrees, batches, overlap, disabled, progress)
     stopped_by = "complete"
     try:
         for stages in degrees:
-            mine = [c for c in found if len(c.stages) == stages]
+            mine = configurations(problem, stages, batches, overlap, disabled, progress)
+            full: list[int] = []
             for at, batch in enumerate(batches):
                 if progress.expired:
-                    stopped_by = "time limit"
                     break
+                if _hopeless(batch, full, problem.cluster.gpus // stages):
+                    continue
                 if _search_batch(problem, mine, at, batch, overlap, progress, tally) == "full":
-                    break  # what does not fit at this batch does not fit at a larger one
+                    full.append(batch)
+        if progress.expired:
+            stopped_by = "time limit"
     except KeyboardInterrupt:
         stopped_by = "interrupted"
     evaluated = Evaluated(
@@ -132,6 +137,12 @@ def search_egraph(
     return Found(points=tuple(tally.points), evaluated=evaluated, stopped_by=stopped_by, nearest=tally.nearest)
 
 
+def _hopeless(batch: int, full: Sequence[int], ranks: int) -> bool:
+    """Does a batch size not fit because a smaller one did not? Only if that one divides over as many of the ranks:
+    7 requests on each of 8 GPUs may be too much where 8 are one for each."""
+    return any(math.gcd(smaller, ranks) % math.gcd(batch, ranks) == 0 for smaller in full)
+
+
 def _search_batch(
     problem: Problem,
     mine: Sequence[Configuration],
@@ -143,7 +154,7 @@ def _search_batch(
 ) -> Literal["found", "full", "impossible", "dominated"]:
     """Extract from every mesh for one number of stages and one batch size; simulate the best."""
     best: Extraction | None = None
-    bound_s, full, cut_off = float("inf"), False, False
+    bound_s, full, cut_off, unsure = float("inf"), False, False, False
     limit_s = _dominated_from(problem, batch, len(mine[0].stages), tally.points) if mine else 0.0
     for config in mine:
         tally.configurations += 1
@@ -161,7 +172,11 @@ def _search_batch(
             full, tally.nearest = True, nearer(tally.nearest, error)
             tally.impossible += 1
             continue
-        except (PlacementError, LimitReached):
+        except PlacementError:
+            tally.impossible += 1
+            continue
+        except LimitReached:
+            bound_s, unsure = min(bound_s, quick_s), True  # it may have had the best plan of all
             tally.impossible += 1
             continue
         bound_s = min(bound_s, found.bound_s)
@@ -173,7 +188,7 @@ def _search_batch(
         if best is None or found.value_s < best.value_s:
             best = found
     if best is None:
-        return "dominated" if cut_off else "full" if full else "impossible"
+        return "dominated" if cut_off else "full" if full and not unsure else "impossible"
     return _simulate(problem, best, batch, bound_s, overlap, tally)
 
 

@@ -6,7 +6,9 @@ import json
 
 import pytest
 
-from rooflang.errors import CapacityError, RooflangError
+from rooflang.errors import CapacityError, LimitReached, RooflangError
+from rooflang.extractors.stages import extract
+from rooflang.extractors.task import Extraction, Task
 from rooflang.hw import Cluster
 from rooflang.ir.graph import Graph, GraphBuilder
 from rooflang.ir.text import dump
@@ -143,3 +145,34 @@ def test_one_gpu() -> None:
 def test_nothing_fits() -> None:
     with pytest.raises(CapacityError, match="fits at no batch size"):
         run(gpus=1, batch=[1])
+
+
+def test_what_does_not_divide_may_not_fit_where_more_does() -> None:
+    """7 requests lie whole on each of 8 GPUs, 8 of them lie one on each."""
+    prime = 12_000_000_017
+    g = GraphBuilder("long rows", batch=8, n=prime)
+    graph = g.build(g.op("y", "activation", [g.input("x", "batch n")], "batch n"))
+    result = optimize(graph, hardware="b300", gpus=8, batch=[6, 7, 8])
+    assert [(p.batch, p.sim.peak_bytes) for p in result.points] == [(6, 4.0 * 3 * prime), (8, 4.0 * prime)]
+
+
+def test_an_extraction_without_a_plan_leaves_the_bound_low(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mesh whose extraction came to nothing may have had the best plan."""
+    given = {"batch": [8], "pp": 1, "assumptions": "paper"}
+    first = run(**given).points[0]
+
+    def fails_on_the_best_mesh(task: Task, **limits: float) -> Extraction:
+        if tuple(axis.size for axis in task.costed.cost.mesh.axes) == first.mesh:
+            raise LimitReached("the time was up before a plan was found")
+        return extract(task, **limits)
+
+    monkeypatch.setattr("rooflang.search.egraph.extract", fails_on_the_best_mesh)
+    second = run(**given).points[0]
+    assert second.mesh != first.mesh
+    assert second.bound_s is not None and second.bound_s <= first.sim.step_s
+
+
+def test_a_time_limit_ends_the_pricing_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rooflang.search.egraph.saturate_all", None)  # which would fail if it were called
+    with pytest.raises(LimitReached, match="before its first point"):
+        run(time_limit_s=1e-9)
