@@ -93,7 +93,7 @@ class _Sample:
                 self.modes[name] = replace(mode, op=_fed(mode.op, feed))
             self.paths.update(block.paths)
             self.exits.update(block.exits)
-            self.aliases.update(block.aliases)
+            self.aliases.update({name: feed[t].name if t in feed else t for name, t in block.aliases.items()})
             for tensor in kind.outputs:
                 at_port[blocks.port_group[(kind.name, tensor.name)]] = tensor
 

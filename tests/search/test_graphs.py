@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from rooflang.errors import PlacementError, RooflangError, ValueRangeError
 from rooflang.hw import Cluster
+from rooflang.ir.graph import GraphBuilder
 from rooflang.ir.text import dump
 from rooflang.place.certificate import replay
 from rooflang.place.layout import Layout
@@ -88,6 +90,27 @@ def test_the_e_graph_cuts_what_the_grid_cannot() -> None:
     assert best.sim.step_s < 0.25 * one.sim.step_s
     problem = Problem.of(graph, hardware="b300", gpus=8)
     assert replay(best.certificate, problem.blocks, problem.cluster).mesh.gpus == 8
+
+
+@pytest.mark.parametrize("pp", [1, 2])
+def test_blocks_that_hand_over_copies(pp: int) -> None:
+    """What a layer hands over is a copy, and the head reads a copy of one: all of them are removed."""
+    g = GraphBuilder("copies", batch=64, hidden=1024)
+    x = g.input("x", "batch hidden")
+    for layer in range(2):
+        g.block = f"layers.{layer}"
+        y = g.op(f"y{layer}", "activation", [x], "batch hidden")
+        x = g.op(f"copy{layer}", "to_hbm", [y], "batch hidden")
+    g.block = "head"
+    again = g.op("again", "to_hbm", [x], "batch hidden")
+    graph = g.build(g.op("z", "activation", [again], "batch hidden"), again)
+    found = optimize(graph, hardware="b300", gpus=2, batch=[64], pp=pp)
+    (point,) = found.frontier
+    assert "copy" not in json.dumps([k["kernels"] for k in point.certificate["kinds"]])
+    # Of three activations each reads and writes 64 × 1,024 numbers: a GPU has half of each, or whole ones and a send.
+    one = 2 * 2 * 64 * 1024 / HBM
+    assert point.pp == pp
+    assert point.sim.step_s == pytest.approx(1.5 * one) if pp == 1 else point.sim.step_s > 2 * one
 
 
 def test_a_layout_by_hand() -> None:
