@@ -15,8 +15,11 @@ from rooflang.ir.blocks import Blocks, split_blocks
 from rooflang.ir.cut import OWNER, PARTIAL, REPLICATED, CutKind, Spec
 from rooflang.ir.graph import Graph, GraphBuilder
 from rooflang.ir.layout import Mode
+from rooflang.models import Workload, load, model_names
+from rooflang.place.certificate import certificate, replay
 from rooflang.place.check import check_connected
 from rooflang.place.grid import balanced, grid_plan, layer_labels, partition
+from rooflang.place.lower import lower
 from rooflang.place.plan import Plan
 
 from .graphs import mlp, small_v4
@@ -136,6 +139,24 @@ def test_every_shape_connects_and_covers_every_operator(stage: str, profile: str
     # Experts lie over all ranks of a stage, whatever cuts the tokens.
     for mode in modes(plan, ".expert_up"):
         assert mode.operands[1] == ("expert",) * len(plan.mesh.axes)
+
+
+@pytest.mark.parametrize("stage", ["decode", "prefill"])
+@pytest.mark.parametrize("model", model_names())
+def test_plans_of_every_model_lower_and_replay(model: str, stage: str) -> None:
+    graph = load(model).build(Workload(stage=stage, context=8192, batch=8), PHYSICAL)  # type: ignore[arg-type]
+    cluster, blocks = Cluster.of("b300", 16), split_blocks(graph)
+    plan = grid_plan(graph, cluster, dp=4, cp=2, pp=2)
+    check_connected(plan, blocks)
+    again = replay(certificate(plan, blocks), blocks, cluster)
+    assert (again.blocks, again.boundary, again.mesh, again.stages) == (
+        plan.blocks,
+        plan.boundary,
+        plan.mesh,
+        plan.stages,
+    )
+    kernels = [op.name for op in lower(plan, blocks).ops if op.kind == "kernel"]
+    assert kernels == [op.output.name for op in graph.ops]
 
 
 def both(stage: str, profile: str = "physical") -> Plan:
