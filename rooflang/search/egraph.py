@@ -36,8 +36,11 @@ MAX_AXES = 2
 #: Relative gap at which the integer programme stops.
 GAP = 3e-3
 
-#: Longest time for one extraction; its incumbent and bound are used then.
+#: Longest time for one extraction, where there are many; its incumbent and bound are used then.
 EXTRACTION_S = 6.0
+
+#: The same where a single batch size is asked for: what is saved at the others may be spent on it.
+LONE_EXTRACTION_S = 20.0
 
 _OBJECTIVE: dict[Overlap, Objective] = {"perfect": "max", "none": "sum"}
 
@@ -110,6 +113,7 @@ def search_egraph(
     """Search all configurations; batch sizes ascend. It stops `complete`, by the `time limit`, or `interrupted`: Ctrl-C
     keeps what it has."""
     tally = _Tally()
+    patience_s = max(EXTRACTION_S, LONE_EXTRACTION_S / len(batches))
     stopped_by = "complete"
     try:
         for stages in degrees:
@@ -120,7 +124,7 @@ def search_egraph(
                     break
                 if _hopeless(batch, full, problem.cluster.gpus // stages):
                     continue
-                if _search_batch(problem, mine, at, batch, overlap, progress, tally) == "full":
+                if _search_batch(problem, mine, at, batch, overlap, patience_s, progress, tally) == "full":
                     full.append(batch)
         if progress.expired:
             stopped_by = "time limit"
@@ -149,6 +153,7 @@ def _search_batch(
     at: int,
     batch: int,
     overlap: Overlap,
+    patience_s: float,
     progress: Progress,
     tally: _Tally,
 ) -> Literal["found", "full", "impossible", "dominated"]:
@@ -167,7 +172,7 @@ def _search_batch(
             bound_s, cut_off = min(bound_s, quick_s), True
             continue
         try:
-            found = extract(task, time_limit_s=min(EXTRACTION_S, progress.remaining_s), gap=GAP, cutoff_s=cutoff_s)
+            found = extract(task, time_limit_s=min(patience_s, progress.remaining_s), gap=GAP, cutoff_s=cutoff_s)
         except CapacityError as error:
             full, tally.nearest = True, nearer(tally.nearest, error)
             tally.impossible += 1
