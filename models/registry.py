@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -114,9 +115,9 @@ def load(name_or_path: str | Path) -> Model:
     if str(name_or_path) in model_names():
         return Model(name=str(name_or_path), config=_read(path))
     path = Path(name_or_path)
-    if path.is_dir():
+    if os.path.isdir(path):
         path /= "config.json"
-    if not path.is_file():
+    if not os.path.isfile(path):  # unlike those of `Path`, these say no to names that no file can have
         raise UnknownNameError("model", str(name_or_path), model_names(), where="model")
     name = path.resolve().parent.name if path.name == "config.json" else path.stem
     return Model(name=name, config=_read(path))
@@ -126,8 +127,10 @@ def _read(path: Path) -> Config:
     """The config record of the family that the file's `model_type` names."""
     try:
         fields = msgspec.json.decode(path.read_bytes())
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ModelError(f"not JSON: {error}", where=str(path)) from error
+    except OSError as error:
+        raise ModelError(f"cannot be read: {error.strerror}", where=str(path)) from error
     family = fields.get("model_type") if isinstance(fields, dict) else None
     if not isinstance(family, str):
         raise ModelError("no model_type", where=str(path), expected="the config.json of a published checkpoint")

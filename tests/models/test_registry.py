@@ -68,8 +68,9 @@ def test_unknown_model_names_the_nearest(name: str, hint: str) -> None:
 
 
 def test_a_path_to_nothing_is_an_unknown_model(tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError):
-        load(tmp_path / "config.json")
+    for path in (tmp_path / "config.json", "name" * 100, "zero\0"):
+        with pytest.raises(UnknownNameError):
+            load(path)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_other_families_are_refused_by_name(tmp_path: Path) -> None:
         load(write(tmp_path / "v3.json", model_type="deepseek_v3"))
 
 
-@pytest.mark.parametrize("text", [b"{", b"\xff\xfe", b"[1]", b'"deepseek_v4"'])
+@pytest.mark.parametrize("text", [b"{", b"\xff\xfe", b"[1]", b'"deepseek_v4"', b"[" * 100_000])
 def test_files_that_are_no_config_are_refused(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "broken.json"
     path.write_bytes(text)
