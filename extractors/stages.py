@@ -49,7 +49,7 @@ def extract(task: Task, *, time_limit_s: float = 60.0, gap: float = 1e-3, cutoff
     if bound_s >= cutoff_s:
         return ilp.extract(task, time_limit_s=time_limit_s, gap=gap, cutoff_s=cutoff_s)
     best = _best(chain, promising, bound_s, end=end, gap=gap, cutoff_s=cutoff_s)
-    if best.status != "cut off" and best.value_s > bound_s * (1.0 + gap):
+    if bound_s < cutoff_s and best.value_s > bound_s * (1.0 + gap):  # what is cut off was so with one partition only
         bound_s = max(bound_s, chain.bound(dual(task.costed, task.at, task.keep, ilp.LIMIT))[0])
     return replace(best, bound_s=min(bound_s, best.value_s))
 
