@@ -81,3 +81,26 @@ def test_what_stays_on_chip_takes_no_room() -> None:
     lies = storage(placed, receive_buffers=True)
     assert lies[("x", ("batch",), 0)] is None
     assert list(stored(placed, lies)) == [("in", ("batch",), 0), ("y", ("batch",), 0)]
+
+
+def test_of_what_is_read_as_one_slice_only_the_slice_is_kept() -> None:
+    placed = two_readers("batch", "batch", made=R)
+    whole, part = ("x", (R,), 0), ("x", ("batch",), 0)
+    for receive_buffers in (True, False):
+        lies = storage(placed, receive_buffers=receive_buffers)
+        assert (lies[whole], lies[part]) == (None, part)
+        assert whole not in stored(placed, lies)
+
+
+def test_streamed_rows_and_one_pass_copies() -> None:
+    """Rows that are read expert by expert never lie together; copies of the paper's profile lie where their source
+    does."""
+    g = GraphBuilder("experts", batch=8, hidden=16, gate=2, ffn=4)
+    copied = g.op("copied", "to_hbm", [g.input("in", "batch hidden")], "batch hidden", one_pass=True)
+    inner = g.op("inner", "gated_matmul", [copied, g.weight("up", "hidden gate ffn")], "batch ffn", streamed=True)
+    graph = g.build(g.op("out", "matmul", [inner, g.weight("down", "ffn hidden")], "batch hidden"))
+    placed = lower(grid_plan(graph, Cluster.of("b300", 4), dp=4, cp=1, pp=1), split_blocks(graph))
+    source, copy, rows = ((name, ("batch",), 0) for name in ("in", "copied", "inner"))
+    charged, free = (storage(placed, receive_buffers=buffers) for buffers in (True, False))
+    assert (charged[copy], free[copy]) == (copy, source)
+    assert charged[rows] is free[rows] is None
