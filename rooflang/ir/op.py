@@ -119,8 +119,8 @@ NUMBER = (int, float)
 
 _KINDS: dict[str, OpKind] = {}
 
-#: Modules that register kinds when they are imported.
-_KIND_MODULES = (
+#: Modules that register kinds when they are imported, and those of the same names that hold their references.
+KIND_MODULES = (
     "einsum",
     "elementwise",
     "sigmoid",
@@ -156,7 +156,7 @@ def register(kind: OpKind) -> OpKind:
 
 @lru_cache(maxsize=1)
 def _load() -> None:
-    for module in _KIND_MODULES:
+    for module in KIND_MODULES:
         importlib.import_module(f"rooflang.ir.kinds.{module}")
 
 

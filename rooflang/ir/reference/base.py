@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rooflang.errors import UnknownNameError
 from rooflang.ir.exact import einsum
-from rooflang.ir.op import Op
+from rooflang.ir.op import KIND_MODULES, Op
 
 Array = NDArray[Any]
 Arrays = Sequence[Array]
@@ -94,33 +94,8 @@ class Reference:
         return self.fold.finish(op, state) if self.fold else state[0]
 
 
-#: References by kind; the modules below fill it.
+#: References by kind; modules of the same names as those of the kinds fill it.
 _REFERENCES: dict[str, Reference] = {}
-
-_MODULES = (
-    "einsum",
-    "elementwise",
-    "sigmoid",
-    "norm",
-    "layer_norm",
-    "attention",
-    "mla",
-    "conv",
-    "delta",
-    "moe",
-    "embedding",
-    "cache",
-    "hyper",
-    "depth",
-    "softmax",
-    "grouped",
-    "rope",
-    "segment",
-    "quantised",
-    "capacity",
-    "sample",
-    "fused",
-)
 
 
 def define(kind: str, reference: Reference) -> None:
@@ -135,7 +110,7 @@ def plain(compute: Callable[[Op, Where, Arrays], Array]) -> Reference:
 
 @lru_cache(maxsize=1)
 def _load() -> None:
-    for module in _MODULES:
+    for module in KIND_MODULES:
         importlib.import_module(f"rooflang.ir.reference.{module}")
 
 
