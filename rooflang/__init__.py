@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from rooflang.search.api import optimize, prepare, simulate, simulate_layout
     from rooflang.search.point import Point, Result
     from rooflang.search.progress import Progress
+    from rooflang.search.verify import verify_plan
+    from rooflang.soundness.check import check_rule
+    from rooflang.soundness.report import verify_rules
 
 __version__ = "0.1.0"
 
@@ -41,11 +44,14 @@ __all__ = [
     "RooflangError",
     "Workload",
     "__version__",
+    "check_rule",
     "optimize",
     "prepare",
     "profile",
     "simulate",
     "simulate_layout",
+    "verify_plan",
+    "verify_rules",
 ]
 
 _HOMES = {
@@ -61,11 +67,14 @@ _HOMES = {
     "Result": "rooflang.search.point",
     "RooflangError": "rooflang.errors",
     "Workload": "rooflang.models",
+    "check_rule": "rooflang.soundness.check",
     "optimize": "rooflang.search.api",
     "prepare": "rooflang.search.api",
     "profile": "rooflang.assumptions",
     "simulate": "rooflang.search.api",
     "simulate_layout": "rooflang.search.api",
+    "verify_plan": "rooflang.search.verify",
+    "verify_rules": "rooflang.soundness.report",
 }
 
 

@@ -32,6 +32,7 @@ Exit codes:
         "models": ("rooflang.cli.models", "list the models, or show one"),
         "hardware": ("rooflang.cli.hardware", "list the platforms, show one, or check a file"),
         "rules": ("rooflang.cli.rules", "list the rewrite rules, or show one"),
+        "verify": ("rooflang.cli.verify", "check a saved result, or the rewrite rules"),
         "tables": ("rooflang.cli.tables", "recompute the paper's Tables 7 and 8"),
         "reproduce": ("rooflang.cli.reproduce", "recompute the paper's evaluation, as a report"),
     },

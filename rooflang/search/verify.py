@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,6 +28,8 @@ from rooflang.sim.result import Overlap
 
 #: Numbers of two runs agree to so many parts: JSON keeps every digit, other versions of NumPy may round sums otherwise.
 TOLERANCE = 1e-9
+
+VERIFIED_SCHEMA = "rooflang.verified/1"
 
 Json = Mapping[str, Any]
 
@@ -49,6 +51,17 @@ class Verified:
     path: str
     model: str
     points: tuple[VerifiedPoint, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The verdict as JSON data, schema `rooflang.verified/1`."""
+        points = [asdict(point) for point in self.points]
+        return {
+            "schema": VERIFIED_SCHEMA,
+            "verdict": "accepted",
+            "file": self.path,
+            "model": self.model,
+            "points": points,
+        }
 
 
 def certified(problem: Problem, points: Sequence[Point], *, seed: int = 0) -> tuple[Point, ...]:

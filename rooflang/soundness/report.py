@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cache
 from statistics import median
 from time import perf_counter
 from typing import Any
 
 from rooflang.ir.op import op_kinds
 from rooflang.rules import rule, rule_names
+from rooflang.soundness.cases import case_names, example, the_op
 from rooflang.soundness.claims import claims, claims_of_kind
+from rooflang.soundness.derive import Algebra, underived
 from rooflang.soundness.lemmas import LEMMAS
 from rooflang.soundness.mutants import Mutant, all_mutants
 from rooflang.soundness.search import Counterexample, Property, falsify, shrunk
+from rooflang.soundness.steps import step_goals, underived_steps
 
 SCHEMA = "rooflang.soundness/1"
 
@@ -56,17 +60,28 @@ class RuleReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Derivations:
+    """How many modes and steps over one and two axes were to follow from the literal primitives, and which do not."""
+
+    modes: int
+    steps: int
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The trial of all rules, and of the cuts of all operator kinds."""
+    """The trial of all rules, of the cuts of all operator kinds, and of the rows and steps that saturation uses."""
 
     rules: tuple[RuleReport, ...]
     kinds: tuple[tuple[str, int, str], ...]
+    derivations: Derivations | None
     seeds: int
     seconds: float
 
     @property
     def sound(self) -> bool:
-        return all(r.sound for r in self.rules) and not any(found for _, _, found in self.kinds)
+        missing = self.derivations.missing if self.derivations else ()
+        return all(r.sound for r in self.rules) and not any(found for _, _, found in self.kinds) and not missing
 
     def to_json(self) -> dict[str, Any]:
         """The report as JSON data, schema `rooflang.soundness/1`."""
@@ -77,6 +92,7 @@ class Report:
             "seconds": self.seconds,
             "rules": [_rule_json(each) for each in self.rules],
             "kinds": [{"kind": k, "examples": n, "counterexample": found} for k, n, found in self.kinds],
+            "derivations": None if self.derivations is None else asdict(self.derivations),
         }
 
 
@@ -99,13 +115,14 @@ def verify_rules(
     names: Iterable[str] = (),
     say: Callable[[str], None] = lambda text: None,
 ) -> Report:
-    """Put rules (default: all) on trial: so many examples of every claim, every mutant on so many seeds, every lemma,
-    and the cuts of every operator kind. `say` is told what is being done.
+    """Put rules (default: all) on trial: so many examples of every claim, every mutant on so many seeds, every lemma;
+    of all rules also the cuts of every operator kind, and the derivations. `say` is told what is being done.
 
     Raises `UnknownNameError` for a name that is no rule.
     """
     begin = perf_counter()
-    chosen = tuple(names) or rule_names()
+    names = tuple(names)
+    chosen = names or rule_names()
     records = [rule(name) for name in chosen]
     by_rule: dict[str, list[Mutant]] = {}
     for mutant in all_mutants():
@@ -128,8 +145,14 @@ def verify_rules(
                 lemmas_proved=None if proved is None else all(proved[name] for name in lemmas),
             )
         )
-    kinds = _kinds(examples, say) if "split_kernel" in chosen else ()
-    return Report(rules=tuple(reports), kinds=kinds, seeds=seeds, seconds=perf_counter() - begin)
+    everything = not names
+    return Report(
+        rules=tuple(reports),
+        kinds=_kinds(examples, say) if everything else (),
+        derivations=_derivations(say) if everything else None,
+        seeds=seeds,
+        seconds=perf_counter() - begin,
+    )
 
 
 def _first(tried: Iterable[Property], examples: int, seed: int = 0) -> str:
@@ -149,6 +172,11 @@ def _trial(mutant: Mutant, seeds: int) -> MutantReport:
 def _proved(say: Callable[[str], None]) -> dict[str, bool] | None:
     """Which lemmas hold; None where sympy is not installed."""
     say("lemmas")
+    return _verdicts()
+
+
+@cache
+def _verdicts() -> dict[str, bool] | None:
     try:
         return {lemma.name: lemma.holds() for lemma in LEMMAS}
     except ImportError:
@@ -164,6 +192,21 @@ def _kinds(examples: int, say: Callable[[str], None]) -> tuple[tuple[str, int, s
     return tuple(out)
 
 
+def _derivations(say: Callable[[str], None]) -> Derivations:
+    modes, steps = 0, 0
+    missing: list[str] = []
+    for axes in (1, 2):
+        for name in case_names():
+            say(f"modes of {name} over {axes} axes")
+            op = the_op(example(name))
+            modes += len(Algebra.of(op, axes).ways()) ** axes
+            missing += [f"{name}: {goal}" for goal in underived(op, axes)]
+        say(f"steps over {axes} axes")
+        steps += len(step_goals(axes))
+        missing += map(str, underived_steps(axes))
+    return Derivations(modes=modes, steps=steps, missing=tuple(missing))
+
+
 def show(report: Report) -> str:
     """One line a rule, one for the cuts of all kinds, and the totals."""
     lines = [f"{'rule':23} {'examples':>8}  {'mutants':>9}  {'worst':>5}  {'label':13} lemmas"]
@@ -171,6 +214,11 @@ def show(report: Report) -> str:
     if report.kinds:
         tried = sum(count for _, count, _ in report.kinds)
         lines.append(f"{'cuts of all kinds':23} {tried:8}  {'':>9}  {'':>5}  {len(report.kinds)} kinds")
+    if report.derivations:
+        done = report.derivations
+        what = f"{done.modes} modes of {len(case_names())} operators and {done.steps} steps, over one and two axes"
+        lines.append(f"{'derived from primitives':23} {what}; {len(done.missing)} missing")
+        lines += [f"  missing: {each}" for each in done.missing]
     wrong = [(each.rule, each.counterexample) for each in report.rules if each.counterexample]
     wrong += [(kind, found) for kind, _, found in report.kinds if found]
     wrong += [(each.rule, f"alive: {m.name}") for each in report.rules for m in each.mutants if not m.killed]
@@ -181,8 +229,8 @@ def show(report: Report) -> str:
 def _line(each: RuleReport) -> str:
     killed = f"{sum(m.killed for m in each.mutants)} of {len(each.mutants)}"
     worst = max((m.worst for m in each.mutants), default=0)
-    proof = {True: "proved", False: "REFUTED", None: "not tried, sympy is not installed"}[each.lemmas_proved]
-    lemmas = f"{', '.join(each.lemmas)}: {proof}" if each.lemmas else "-"
+    proof = {True: "proved", False: "REFUTED", None: "not tried: sympy is not installed"}[each.lemmas_proved]
+    lemmas = f"{len(each.lemmas)} {proof}" if each.lemmas else "-"
     return f"{each.rule:23} {each.examples:8}  {killed:>9}  {worst:5}  {each.label:13} {lemmas}"
 
 
