@@ -15,6 +15,7 @@ from rooflang.ir.blocks import Blocks, split_blocks
 from rooflang.ir.graph import Graph
 from rooflang.ir.op import op_kind
 from rooflang.ir.tensor import Num
+from rooflang.ir.verify import verify
 from rooflang.models import Model, Workload, load
 from rooflang.models.workload import Stage
 
@@ -60,7 +61,7 @@ class Problem:
 
             model = read(Path(model))
         if isinstance(model, Graph):
-            graph, name, tokens = model, model.name, model.sizes.get(SEQ, 1)
+            graph, name, tokens = verify(model), model.name, model.sizes.get(SEQ, 1)
             stage = "prefill" if SEQ in model.sizes else "decode"
         else:
             known = model if isinstance(model, Model) else load(model)

@@ -40,7 +40,9 @@ def test_records_are_taken_as_they_are() -> None:
     problem = Problem.of(load(FLASH), hardware=cluster, context=4096, assumptions=taken)
     assert problem.cluster is cluster and problem.assumptions is taken and problem.name == FLASH
     graph = perceptron()
-    assert Problem.of(graph, hardware=cluster).graph is graph
+    assert Problem.of(graph, hardware=cluster).graph == graph
+    backwards = replace(graph, ops=graph.ops[::-1])
+    assert Problem.of(backwards, hardware=cluster).graph == graph
 
 
 def test_a_profile_changes_the_graph() -> None:

@@ -1,6 +1,7 @@
 """Every published point on the four platforms of Table 5, throughput and interactivity, within 1%; exceptions by name.
 
-The numbers come out of the models under the `paper` profile; nothing is fitted. See SOURCES.md beside this file.
+The numbers come out of the models under the `paper` profile; no number is fitted, one condition of the grid is
+(decision 004). See SOURCES.md beside this file.
 """
 
 from __future__ import annotations
