@@ -89,6 +89,16 @@ def test_the_best_partition_is_found_and_bounded(count: int, objective: Objectiv
     assert sum(len(labels) for labels in found.stages) == len(case.blocks.sequence)
 
 
+def test_the_bound_is_that_of_all_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the best partition is not found, the bound is below it all the same."""
+    monkeypatch.setattr(stages, "_TURNS", 1)
+    case = Case.of(uneven(), mesh=(2,), stages=2)
+    found = stages.extract(case.task(stages=partition(case.blocks, balanced(6, 2))))
+    least_s = min(every(case, 2, "max").values())
+    assert found.value_s > 1.01 * least_s
+    assert found.bound_s <= least_s * (1 + 1e-9)
+
+
 def test_memory_moves_layers_away_from_a_full_stage() -> None:
     case = Case.of(busy_start(), mesh=(2,), stages=2)
     task = case.task(stages=partition(case.blocks, (3, 3)))
