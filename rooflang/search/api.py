@@ -23,6 +23,7 @@ from rooflang.search.prepared import Prepared
 from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
 from rooflang.search.sizes import batch_sizes, pipeline_degrees
+from rooflang.search.verify import certified
 from rooflang.sim.result import Overlap
 
 Search = Literal["egraph", "grid"]
@@ -161,7 +162,7 @@ def optimize(
             overlap=overlap,
             disabled_rules=sorted(disable_rules),
         ),
-        frontier=pareto(found.points),
+        frontier=certified(problem, pareto(found.points)),
         points=found.points,
         evaluated=found.evaluated,
         stopped_by=found.stopped_by,

@@ -9,6 +9,7 @@ rounding.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -53,12 +54,19 @@ class Validation:
         }
 
 
+#: What was validated in this process, by the script and the seed: a search comes to one plan at many batch sizes.
+_KNOWN: dict[tuple[str, int], Validation] = {}
+
+
 def validate(plan: Plan, blocks: Blocks, cluster: Cluster, *, seed: int = 0) -> Validation:
     """Replay the plan's certificate and evaluate the plan. Raises `PlacementError` that names the first difference."""
     script = certificate(plan, blocks)
     if certificate(replay(script, blocks, cluster), blocks) != script:
         raise PlacementError("the certificate replays to another plan", where=plan.origin)
-    return evaluated(plan, blocks, seed=seed)
+    key = (json.dumps(script, sort_keys=True), seed)  # it has the fingerprint of the graph in it
+    if key not in _KNOWN:
+        _KNOWN[key] = evaluated(plan, blocks, seed=seed)
+    return _KNOWN[key]
 
 
 def evaluated(plan: Plan, blocks: Blocks, *, seed: int = 0) -> Validation:

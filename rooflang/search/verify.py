@@ -23,7 +23,7 @@ from rooflang.search.evaluate import evaluate
 from rooflang.search.inputs import digest
 from rooflang.search.point import RESULT_SCHEMA, Point
 from rooflang.search.problem import Problem
-from rooflang.search.validate import evaluated
+from rooflang.search.validate import evaluated, validate
 from rooflang.sim.result import Overlap
 
 #: Numbers of two runs agree to so many parts: JSON keeps every digit, other versions of NumPy may round sums otherwise.
@@ -65,18 +65,15 @@ class Verified:
 
 
 def certified(problem: Problem, points: Sequence[Point], *, seed: int = 0) -> tuple[Point, ...]:
-    """The points, their certificates saying on what their plans were evaluated. Equal plans are evaluated once.
+    """The points, their certificates saying on what their plans were evaluated.
 
     Raises `PlacementError` for a plan that computes something else than the graph.
     """
-    known: dict[str, Json] = {}
     out = []
     for point in points:
-        key = json.dumps(point.certificate, sort_keys=True)
-        if key not in known:
-            plan = replay(point.certificate, problem.blocks, problem.cluster)
-            known[key] = evaluated(plan, problem.blocks, seed=seed).to_json()
-        out.append(replace(point, certificate={**point.certificate, "evaluated": known[key]}))
+        plan = replay(point.certificate, problem.blocks, problem.cluster)
+        found = validate(plan, problem.blocks, problem.cluster, seed=seed)
+        out.append(replace(point, certificate={**point.certificate, "evaluated": found.to_json()}))
     return tuple(out)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,7 +16,7 @@ import pytest
 from rooflang.errors import PlacementError, RooflangError, ValueRangeError
 from rooflang.ir.text import dump
 from rooflang.place.certificate import replay
-from rooflang.search import verify
+from rooflang.search import validate
 from rooflang.search.api import optimize, simulate
 from rooflang.search.inputs import digest, hashed_inputs
 from rooflang.search.point import RESULT_SCHEMA
@@ -125,6 +126,7 @@ TAMPERED: dict[str, tuple[Callable[[Json], object], str]] = {
     "an axis left undecided": (_undecided, "undecided"),
     "a copy of an append": (_dup_of_append, "side effects"),
     "another graph": (lambda p: p["certificate"].update(graph="0" * 16), "another graph"),
+    "a verdict of another sort": (lambda p: p["certificate"].update(evaluated={"verdict": "fine"}), "evaluated"),
     "an unknown field in the script": (lambda p: p["certificate"].update(trust="me"), "trust"),
 }
 
@@ -187,7 +189,15 @@ def test_a_file_that_is_no_result(text: str, tmp_path: Path) -> None:
         verify_plan(tmp_path / "missing.json")
 
 
-def test_certificates_say_on_what_plans_were_evaluated(flash: Json) -> None:
+def test_a_frontier_says_on_what_its_plans_were_evaluated(flash: Json) -> None:
+    for point in flash["frontier"]:
+        said = point["certificate"]["evaluated"]
+        assert said["verdict"] == "equal"
+        assert set(said) == {"verdict", "arithmetic", "dims", "mesh", "seed"}
+        assert math.prod(said["mesh"]) <= 8
+
+
+def test_certificates_say_on_what_plans_were_evaluated() -> None:
     problem = Problem.of(small_flash(), hardware="b300", gpus=8, context=8192)
     found = optimize(small_flash(), hardware="b300", gpus=8, context=8192, batch=[64], search="grid")
     points = certified(problem, found.frontier, seed=5)
@@ -204,7 +214,7 @@ def test_equal_plans_are_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None
     problem = Problem.of(small_flash(), hardware="b300", gpus=8, context=8192)
     found = optimize(small_flash(), hardware="b300", gpus=8, context=8192, batch=[64], search="grid")
     calls = []
-    true = verify.evaluated
-    monkeypatch.setattr(verify, "evaluated", lambda *a, **k: calls.append(a) or true(*a, **k))
-    certified(problem, [found.frontier[0]] * 3)
+    true = validate.evaluated
+    monkeypatch.setattr(validate, "evaluated", lambda *a, **k: calls.append(a) or true(*a, **k))
+    certified(problem, [found.frontier[0]] * 3, seed=77)
     assert len(calls) == 1
