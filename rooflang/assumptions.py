@@ -50,8 +50,8 @@ class Assumptions:
     bandwidth for the whole group, the smallest number of participants in a domain times their NICs (paper)."""
 
     switch_reduction: bool = False
-    """The scale-up switch adds the values of an all-reduce itself (NVLink SHARP). Off in both profiles: it has to be asked
-    for, as not every message size and dtype gets it."""
+    """The scale-up switch adds the values of an all-reduce itself (NVLink SHARP). Off in both profiles: it has to be
+    asked for, as not every message size and dtype gets it."""
 
     compressor: Literal["always", "prefill"] = "always"
     """V4's KV compressor projections run in decode too (physical), or only in prefill, in FP32 (paper)."""

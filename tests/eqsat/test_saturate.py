@@ -39,14 +39,13 @@ def test_growth_with_the_axes(axes: int, enodes: int) -> None:
 
 @pytest.mark.parametrize(("stage", "profile"), CASES)
 def test_a_v4_layer_stays_small(stage: str, profile: str) -> None:
-    """About 1,300 e-nodes at one axis, 6 to 14 thousand at two, in 0.1 s; the bound allows for a busy machine."""
+    """About 1,300 e-nodes at one axis, 6 to 14 thousand at two."""
     kind = largest(v4_pro(stage, profile))
     one, two = saturate(kind, 1), saturate(kind, 2)
     assert one.stats.stop is two.stats.stop is StopReason.SATURATED
     assert one.stats.total_enodes < 2_000
     assert 4 < two.stats.total_enodes / one.stats.total_enodes < 10
     assert len(two.modes) < 2_000
-    assert two.stats.load_s + two.stats.saturate_s + two.stats.freeze_s < 2.0
     assert len(two.stats.iterations) < 20
 
 

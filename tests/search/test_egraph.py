@@ -96,7 +96,6 @@ def test_the_schema_is_json() -> None:
         ("merge_reduce_scatter", "paper"),
         ("merge_gather_scatter", "paper"),
         ("remove_identity", "paper"),
-        pytest.param("merge_reduce_broadcast", "paper", marks=pytest.mark.slow),
     ],
 )
 def test_the_best_plan_needs_the_rule(rule: str, assumptions: str) -> None:
