@@ -15,7 +15,7 @@ from time import perf_counter
 
 import numpy as np
 
-from rooflang.errors import LimitReached
+from rooflang.errors import CapacityError, LimitReached
 from rooflang.extractors import ilp
 from rooflang.extractors.costed import CostedGraph
 from rooflang.extractors.dual import Dual, Weights, dual
@@ -61,19 +61,26 @@ def _best(
     task = chain.task
     waiting, seen = [task.stages, partition(task.costed.blocks, promising)], set[Stages]()
     best: Extraction | None = None
+    failed: CapacityError | LimitReached | None = None
     while waiting and len(seen) < _TURNS:
         stages = waiting.pop(0)
         if stages in seen or (best is not None and (best.value_s <= bound_s * (1.0 + gap) or perf_counter() > end)):
             continue
         seen.add(stages)
         left_s = max(0.0, end - perf_counter())
-        found = ilp.extract(replace(task, stages=stages), time_limit_s=left_s, gap=gap, cutoff_s=cutoff_s)
+        try:
+            found = ilp.extract(replace(task, stages=stages), time_limit_s=left_s, gap=gap, cutoff_s=cutoff_s)
+        except (CapacityError, LimitReached) as error:
+            failed = failed or error  # another partition may fit, or may have been extracted already
+            continue
         if best is None or found.value_s < best.value_s:
             best = found
         value_s, counts = chain.best(found)
         if value_s < best.value_s * (1.0 - _WORTH):
             waiting.insert(0, partition(task.costed.blocks, counts))
-    assert best is not None  # the first turn returns or raises
+    if best is None:
+        assert failed is not None
+        raise failed
     return best
 
 

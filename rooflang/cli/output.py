@@ -74,9 +74,9 @@ def replacing(path: Path, *, where: str) -> Iterator[Path]:
 
 
 def _problem(path: Path) -> str:
-    if path.is_dir():
+    if os.path.isdir(path):  # unlike the method, false for a name that is too long
         return "it is a folder"
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):
         return f"there is no folder {str(path.parent)!r}"
     if not os.access(path if path.exists() and not path.is_file() else path.parent, os.W_OK):
         return "permission denied"

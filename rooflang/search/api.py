@@ -15,6 +15,7 @@ from rooflang.models import Model
 from rooflang.place.certificate import replay
 from rooflang.place.grid import grid_plan
 from rooflang.place.layout import Layout
+from rooflang.rules import rule
 from rooflang.search.evaluate import evaluate
 from rooflang.search.grid import search_grid
 from rooflang.search.inputs import hashed_inputs
@@ -138,6 +139,7 @@ def optimize(
     heuristic. On a time limit the best points so far are returned and `stopped_by` says so. Raises `CapacityError`
     when nothing fits at any batch.
     """
+    _check_rules(search, disable_rules)
     _known("search", search, ("egraph", "grid"))
     _known("overlap", overlap, BOUNDED)
     watch = progress or Progress(limit_s=time_limit_s)
@@ -152,7 +154,7 @@ def optimize(
         found = search_egraph(problem, degrees, batches, overlap, frozenset(disable_rules), watch)
     watch.done()
     if not found.points:
-        _explain_nothing(problem, found)
+        _explain_nothing(problem, found, disable_rules)
     return Result(
         inputs=hashed_inputs(
             problem,
@@ -170,12 +172,19 @@ def optimize(
     )
 
 
+def _check_rules(search: str, disabled: Collection[str]) -> None:
+    for name in disabled:
+        rule(name)  # refuses unknown names
+    if disabled and search == "grid":
+        raise ValueRangeError("the grid applies no rules, so that none can be disabled", where="--disable-rule")
+
+
 def _known(what: str, value: str, known: Sequence[str]) -> None:
     if value not in known:
         raise UnknownNameError(what, value, known, where=f"--{what}")
 
 
-def _explain_nothing(problem: Problem, found: Found) -> NoReturn:
+def _explain_nothing(problem: Problem, found: Found, disabled: Collection[str]) -> NoReturn:
     """Raise why a search has no points: it was stopped before the first, or nothing fits, or nothing divides."""
     where = f"{problem.cluster.gpus} × {problem.cluster.platform.name}"
     if found.stopped_by == "interrupted":
@@ -193,8 +202,8 @@ def _explain_nothing(problem: Problem, found: Found) -> NoReturn:
             hint="use more GPUs, devices with more memory, or a shorter context",
         )
     raise ValueRangeError(
-        "no configuration runs at the batch sizes asked for",
-        where="--batch",
-        expected="batch sizes that divide over the ranks, or leave --batch out",
-        hint="with rules disabled there may be no plan at all",
+        "no configuration runs at the batch sizes tried",
+        where=where,
+        expected="batch sizes that divide over the ranks",
+        hint="without a rule that was disabled there may be no plan at all" if disabled else "",
     )

@@ -203,7 +203,10 @@ def _simulate(
     plan = best.plan("e-graph")
     validate(plan, problem.blocks, problem.cluster)
     tally.simulated += 1
-    scope = f"all meshes of at most {MAX_AXES} axes, one plan per block kind, {overlap} overlap"
+    scope = (
+        f"for its batch and number of stages: all meshes of at most {MAX_AXES} axes, all contiguous partitions, one plan"
+        f" per block kind, {overlap} overlap"
+    )
     try:
         tally.points.append(evaluate(problem, plan, batch, overlap=overlap, bound_s=bound_s, bound_scope=scope))
     except CapacityError as error:
