@@ -204,8 +204,8 @@ def _simulate(
     validate(plan, problem.blocks, problem.cluster)
     tally.simulated += 1
     scope = (
-        f"for its batch and number of stages: all meshes of at most {MAX_AXES} axes, all contiguous partitions, one plan"
-        f" per block kind, {overlap} overlap"
+        f"for its batch and number of stages: all meshes of at most {MAX_AXES} axes, all contiguous partitions,"
+        f" one plan per block kind, {overlap} overlap"
     )
     try:
         tally.points.append(evaluate(problem, plan, batch, overlap=overlap, bound_s=bound_s, bound_scope=scope))
