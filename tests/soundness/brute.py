@@ -44,9 +44,13 @@ class Brute:
     def axes(self) -> int:
         return len(self.cost.mesh.axes)
 
-    def cheapest(self, objective: str) -> float:
-        """The least max(C, N), or C + N, of all plans."""
-        return min(max(c, n) if objective == "max" else c + n for c, n in self.plans())
+    def cheapest(self) -> dict[str, float]:
+        """The least max(C, N) and the least C + N of all plans."""
+        best = {"max": np.inf, "sum": np.inf}
+        for local, moved in self.plans():
+            best["max"] = min(best["max"], max(local, moved))
+            best["sum"] = min(best["sum"], local + moved)
+        return best
 
     def plans(self) -> Iterator[tuple[float, float]]:
         """(C, N) of every assignment of modes, with the cheapest ways between them; any move may be left out."""
