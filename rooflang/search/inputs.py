@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rooflang import __version__
+from rooflang.assumptions import PHYSICAL, PROFILES
 from rooflang.search.problem import Problem
 
 
@@ -25,6 +26,10 @@ def hashed_inputs(problem: Problem, **choices: Any) -> dict[str, Any]:
         **choices,
         "version": __version__,
     }
+    named = PROFILES.get(problem.assumptions.name, PHYSICAL)
+    changed = problem.assumptions.differs_from(named)
+    if changed:
+        inputs["changed_assumptions"] = {field: own for field, (own, _) in changed.items()}
     inputs["hash"] = digest(inputs)
     return inputs
 
