@@ -39,7 +39,9 @@ RULE = Rule(
     why="f is a function of its operands, so equal operands give equal results on every coordinate, bit for bit",
     preconditions=("the operator is free of side effects",),
     exactness=Exactness.EXACT,
-    evidence="a function of broadcast operands is evaluated on every coordinate; no append to a cache is run twice",
+    evidence=(
+        "run once or several times an operator leaves the same values, memory and generator; exact evaluation on ranks"
+    ),
     check=check,
     fires=lambda: check(mlp().op_by_name["norm"]),
     refused=lambda: check(decode_step().op_by_name["append"]),

@@ -70,7 +70,7 @@ RULE = Rule(
         "inner is free of side effects",
     ),
     exactness=Exactness.EXACT,
-    evidence="fused and unfused form are found in one class; the intermediate keeps its other readers",
+    evidence="fused kernels, whole and cut, equal the two operators apart; routed ones a token cut and its all-to-all",
     check=check,
     fires=lambda: check(mlp().op_by_name["up"], mlp().op_by_name["norm"]),
     refused=lambda: check(mlp().op_by_name["down"], mlp().op_by_name["up"]),

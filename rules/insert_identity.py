@@ -48,7 +48,7 @@ RULE = Rule(
     why="a move copies bits: to_hbm(x) = to_dram(x) = to_nvme(x) = x",
     preconditions=("a weight, KV cache or state", "the dtype stays: a cast that loses bits is no identity"),
     exactness=Exactness.EXACT,
-    evidence="weights, caches and states get a place in every tier; inputs and activations do not",
+    evidence="numbers of every dtype come back from every tier bit by bit; what a cast would lose is refused",
     check=check,
     fires=lambda: check(_CACHE, "dram"),
     refused=lambda: check(_CACHE, "dram", dtype="fp4"),

@@ -79,7 +79,8 @@ KEEP_OWNER = Law(constructor="Slice", collective="slice", before=REPLICATED, aft
 LAWS = (ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, ALL_TO_ALL, BROADCAST, SLICE, KEEP_OWNER)
 
 _EVIDENCE = (
-    "both sides are evaluated on arrays over 1 to 4 coordinates, shards uneven and empty; mutants are told apart"
+    "every rank gets what the two primitives give it, for sums, log-sum-exp states and candidates, on uneven and empty "
+    "shards; the step is derived beside every state of another axis"
 )
 
 

@@ -42,7 +42,7 @@ RULE = Rule(
         "no order of two draws from a generator with a state hangs on it",
     ),
     exactness=Exactness.EXACT,
-    evidence="orders that an append in place hangs on are kept, all others may go",
+    evidence="on random graphs without races, all orders that are left give what the orders before gave",
     check=check,
     fires=lambda: check(decode_step(), "save", "attend", control=[("save", "append"), ("save", "attend")]),
     refused=lambda: check(decode_step(), "save", "append", control=[("save", "append")]),

@@ -58,7 +58,7 @@ RULE = Rule(
         "neither is overwritten in place: a copy of what will be overwritten is a snapshot",
     ),
     exactness=Exactness.EXACT,
-    evidence="a copy and its operand are found in one class, and readers of the copy read the operand",
+    evidence="readers of the operand read the same bits, in every order of operators that write in place",
     check=check,
     fires=lambda: check(decode_step().op_by_name["copy"]),
     refused=lambda: check(decode_step().op_by_name["attend"]),

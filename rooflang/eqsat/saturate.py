@@ -45,11 +45,12 @@ def saturate_all(
 @lru_cache(maxsize=32)
 def _frozen(kind: BlockKind, axes: int, disabled: frozenset[str], limits: Limits) -> FrozenBlock:
     theory = Theory.of(kind, axes, fused="fuse_kernels" not in disabled)
-    return decode(theory, *_saturated(program(theory, disabled), axes, limits))
+    return decode(theory, *saturated(program(theory, disabled), axes, limits))
 
 
 @lru_cache(maxsize=32)
-def _saturated(text: Program, axes: int, limits: Limits) -> tuple[Pruned, SaturationStats]:
+def saturated(text: Program, axes: int, limits: Limits) -> tuple[Pruned, SaturationStats]:
+    """A program over so many axes, run within limits and pruned, and what it took."""
     from rooflang.eqsat.engine import Engine  # here: it imports egglog, which takes 0.4 s
 
     begin = perf_counter()

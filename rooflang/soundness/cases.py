@@ -196,6 +196,26 @@ PAIRS: dict[str, Pair] = {
         outer=_of("add", "b h", "b h", out="b h"),
         at=0,
     ),
+    "add_norm": Pair(
+        inner=_of("add", "b h", "h b", out="b h"),
+        outer=_of("rms_norm", "b h", "*h", out="b h", over="h"),
+        at=0,
+    ),
+    "norm_rope": Pair(
+        inner=_of("rms_norm", "b t even", "*even", out="b t even", over="even"),
+        outer=_of("rope", "b t even", "#b t", out="t b even"),
+        at=0,
+    ),
+    "matmul_activation": Pair(
+        inner=_of("matmul", "b k", "*k n", out="b n"),
+        outer=_of("activation", "b n", out="n b", function="gelu"),
+        at=0,
+    ),
+    "route_dispatch": Pair(
+        inner=_of("route", "b expert", out="b expert", top_k=2),
+        outer=_of("dispatch", "b h", "b expert", out="b expert h"),
+        at=1,
+    ),
 }
 
 

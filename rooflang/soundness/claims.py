@@ -11,6 +11,7 @@ from rooflang.ir.op import Op
 from rooflang.rules import dedup_kernel, dup_kernel, rule_names
 from rooflang.rules.record import Ok
 from rooflang.soundness.cases import case_names, cases_of, example, the_op
+from rooflang.soundness.egraphs import Saturations
 from rooflang.soundness.fusions import Fusions, Routes
 from rooflang.soundness.identities import Copies, Tiers
 from rooflang.soundness.merges import LAW_OF, Merges
@@ -38,9 +39,9 @@ _CLAIMS: dict[str, Callable[[], tuple[Property, ...]]] = {
     "add_control_edge": lambda: (AddedEdges(),),
     "remove_control_edge": lambda: (RemovedEdges(),),
     "insert_identity": lambda: (Tiers(),),
-    "remove_identity": lambda: (Copies(), RemovedMoves()),
-    "fuse_kernels": lambda: (Fusions(), Routes()),
-    "split_kernel": lambda: (Splits(), Merges.of("slice"), Merges.of("keep_owner")),
+    "remove_identity": lambda: (Copies(), RemovedMoves(), Saturations(names=("copied", "decode"))),
+    "fuse_kernels": lambda: (Fusions(), Routes(), Saturations(names=("mlp", "moe"))),
+    "split_kernel": lambda: (Splits(), Merges.of("slice"), Merges.of("keep_owner"), Saturations()),
     "dup_kernel": lambda: (Repeated(), Splits(cases=_able(_everywhere), choices=_everywhere)),
     "dedup_kernel": lambda: (Owned(), Splits(cases=_able(_at_owner), choices=_at_owner), Merges.of("dedup_kernel")),
 }

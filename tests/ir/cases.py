@@ -220,10 +220,34 @@ def _combine_add(g: GraphBuilder) -> Tensor:
     return g.op("y", "add", [x, g.input("z", "b h")], "b h")
 
 
+def _add_norm(g: GraphBuilder) -> Tensor:
+    x = g.op("x", "add", [g.input("a", "b h"), g.input("z", "h b")], "b h")
+    return g.op("y", "rms_norm", [x, g.weight("gain", "h")], "b h", over="h")
+
+
+def _norm_rope(g: GraphBuilder) -> Tensor:
+    x = g.op("x", "rms_norm", [g.input("raw", "b t even"), g.weight("gain", "even")], "b t even", over="even")
+    return g.op("y", "rope", [x, g.input("at", "b t", "int32")], "t b even")
+
+
+def _matmul_activation(g: GraphBuilder) -> Tensor:
+    x = g.op("x", "matmul", [g.input("a", "b k"), g.weight("w", "k n")], "b n")
+    return g.op("y", "activation", [x], "b n", function="gelu")
+
+
+def _route_dispatch(g: GraphBuilder) -> Tensor:
+    x = g.op("x", "route", [g.input("logits", "b expert")], "b expert", top_k=2)
+    return g.op("y", "dispatch", [g.input("rows", "b h"), x], "b expert h")
+
+
 _pair("norm_matmul", "b t h n", _norm_matmul)
 _pair("norm_gated", "b h gate n", _norm_gated)
 _pair("matmul_add", "b k j n", _matmul_add)
 _pair("combine_add", "b expert h", _combine_add)
+_pair("add_norm", "b h", _add_norm)
+_pair("norm_rope", "b t even", _norm_rope)
+_pair("matmul_activation", "b k n", _matmul_activation)
+_pair("route_dispatch", "b expert h", _route_dispatch)
 
 
 def the_op(graph: Graph) -> Op:

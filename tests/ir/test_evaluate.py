@@ -10,6 +10,7 @@ import pytest
 from rooflang.errors import GraphError, UnknownNameError
 from rooflang.ir import Graph, GraphBuilder
 from rooflang.ir.evaluate import evaluate, random_leaves
+from rooflang.ir.kinds.fused import FUSIONS
 from rooflang.ir.shrink import shrunk
 from rooflang.ir.verify import verify
 
@@ -63,7 +64,7 @@ def test_shrunk_dims_divide(name: str, axes: tuple[int, ...]) -> None:
     free = {"gate", "copy", "chosen", "k", "tap"}
     assert all(size % math.prod(axes) == 0 for label, size in small.sizes.items() if label not in free)
     assert small.ops == graph.ops
-    if the_op(graph).kind not in ("matmul_add", "combine_add", "norm_matmul", "norm_gated"):
+    if the_op(graph).kind not in {fusion.name for fusion in FUSIONS}:
         verify(small)
     found = evaluate(small, random_leaves(small))
     assert np.all(np.isfinite(found["y"]))

@@ -46,6 +46,16 @@ FUSIONS = (
     ),
     Fusion(name="matmul_add", summary="residual add in the epilogue", outer="add", inner="matmul", operand=1),
     Fusion(name="combine_add", summary="shared expert added by combine", outer="add", inner="combine", operand=0),
+    Fusion(name="add_norm", summary="residual add in the prologue of a norm", outer="rms_norm", inner="add", operand=0),
+    Fusion(name="norm_rope", summary="norm of queries or keys, then RoPE", outer="rope", inner="rms_norm", operand=0),
+    Fusion(
+        name="matmul_activation",
+        summary="activation in the epilogue of a product",
+        outer="activation",
+        inner="matmul",
+        operand=0,
+    ),
+    Fusion(name="route_dispatch", summary="top-k and dispatch in one", outer="dispatch", inner="route", operand=1),
 )
 
 
@@ -79,9 +89,14 @@ def _check(op: Op) -> None:
         raise GraphError(f"{op.name}: {op.kind} is made from two operators by a fusion, it cannot be declared")
 
 
-def _inner_cuts(inner: Op, state: str) -> tuple[Cut, ...]:
-    """The ways in which the inner operator delivers its output in that state with no step of its own."""
+def _inner_cuts(inner: Op, state: str, cut: Cut) -> tuple[Cut, ...]:
+    """The ways in which the inner operator delivers its output in that state, for a cut of the outer one, with no step
+    of its own. It runs whole only where the cut has none of its labels: what a kernel reads is sliced before anything
+    in it runs, and a route of a slice of the logits, say, is another one."""
     if state == REPLICATED:
+        own = {d for t in (*inner.operands, inner.output) for d in t.dims}
+        if own & {*cut.operands, cut.out}:
+            return ()
         whole = (REPLICATED,) * len(inner.operands)
         return (Cut(kind=CutKind.PAR, dim="", operands=whole, out=REPLICATED),)
     wanted = (CutKind.SUM, CutKind.LINEAR) if state == PARTIAL else (CutKind.PAR,)
@@ -104,7 +119,7 @@ def _cuts(op: Op) -> tuple[Cut, ...]:
         )
         for cut in signature(outer)
         if cut.kind not in (CutKind.STAT, CutKind.ROUTE)
-        for feed in _inner_cuts(inner, cut.operands[at])
+        for feed in _inner_cuts(inner, cut.operands[at], cut)
     )
 
 

@@ -7,6 +7,6 @@ from rooflang.soundness.mutants.record import Mutant as Mutant
 
 def all_mutants() -> tuple[Mutant, ...]:
     """Every mutant, rule by rule."""
-    from rooflang.soundness.mutants import fusions, machine, merges, splits
+    from rooflang.soundness.mutants import egraphs, fusions, machine, merges, splits
 
-    return tuple(mutant for module in (splits, merges, fusions, machine) for mutant in module.mutants())
+    return tuple(mutant for module in (splits, merges, fusions, machine, egraphs) for mutant in module.mutants())

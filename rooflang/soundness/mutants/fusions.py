@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from rooflang.ir.cut import PARTIAL, Cut, CutKind
+from rooflang.ir.kinds.fused import Fusion, fuse
 from rooflang.ir.op import Op, signature
 from rooflang.ir.reference import Reference, Where
 from rooflang.ir.reference.base import Array, Arrays, State
@@ -15,6 +16,9 @@ from rooflang.soundness.fusions import Fusions, Routes
 from rooflang.soundness.mutants.record import Mutant, new
 
 S, P = CutKind.SUM, CutKind.PAR
+
+#: No fusion of ours; its name is that of one with as many operands.
+_ROPE_NORM = Fusion(name="add_norm", summary="", outer="rms_norm", inner="rope", operand=0)
 
 
 def _rewritten(change: Callable[[Op, Op, Op], Op]) -> Callable[[Op, Op], Verdict]:
@@ -47,6 +51,13 @@ def _residual_left_out(fused: Op, outer: Op, inner: Op) -> Op:
     return replace(inner, output=outer.output)
 
 
+def _reordered(fused: Op, outer: Op, inner: Op) -> Op:
+    """RoPE first, then the norm with its gain: another function, as a gain is not turned with its pair."""
+    turned = replace(outer, operands=(inner.operands[0], *outer.operands[1:]))
+    norm = replace(inner, operands=(turned.output, *inner.operands[1:]), output=outer.output)
+    return fuse(_ROPE_NORM, norm, turned)
+
+
 def _rows_kept(op: Op) -> list[Cut]:
     """Routed rows whose all-to-all is left out."""
     return [replace(c, kind=P) for c in signature(op) if c.kind is CutKind.ROUTE]
@@ -70,6 +81,9 @@ def mutants() -> Iterator[Mutant]:
         "norm·gated: the norm left out": (("norm_gated",), _inner_left_out),
         "matmul·add: the residual left out": (("matmul_add",), _residual_left_out),
         "combine·add: the shared expert left out": (("combine_add",), _residual_left_out),
+        "add·norm: the residual left out": (("add_norm",), _inner_left_out),
+        "norm·rope: turned before the norm": (("norm_rope",), _reordered),
+        "matmul·activation: the activation left out": (("matmul_activation",), _residual_left_out),
     }
     for name, (names, change) in checks.items():
         yield _mutant(name, Fusions(names=names, check=_rewritten(change)))
@@ -78,6 +92,10 @@ def mutants() -> Iterator[Mutant]:
         "norm·gated: hidden cut before the nonlinearity": ("norm_gated", new(S, "h h", PARTIAL)),
         "matmul·add: the residual in every summand": ("matmul_add", new(S, "R k k", PARTIAL)),
         "combine·add: the shared expert in every summand": ("combine_add", new(S, "expert R R", PARTIAL)),
+        "add·norm: statistics of the own shard": ("add_norm", new(P, "h h h", "h", loops=("h",))),
+        "norm·rope: the head dim cut": ("norm_rope", new(P, "even even R", "even", loops=("even",))),
+        "matmul·activation: activation before the sum": ("matmul_activation", new(S, "k k", PARTIAL)),
+        "route·dispatch: top-k of the own experts": ("route_dispatch", new(P, "R expert", "expert", loops=("expert",))),
     }
     for name, (pair, pick) in rows.items():
         yield _mutant(name, Fusions(names=(pair,), choices=pick))

@@ -1,0 +1,166 @@
+"""Saturation on trial: whatever plan the e-graph of a small graph holds, it computes what the graph computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from rooflang.eqsat import FrozenBlock
+from rooflang.errors import PlacementError
+from rooflang.ir.blocks import split_blocks
+from rooflang.ir.cut import Spec, show_spec
+from rooflang.ir.graph import Graph, GraphBuilder
+from rooflang.ir.layout import Mode, Transfer
+from rooflang.ir.lifted import check_layout
+from rooflang.ir.op import Op
+from rooflang.rules.examples import attention_then_add, decode_step, mlp
+from rooflang.rules.theory import Theory
+from rooflang.soundness import draw
+from rooflang.soundness.source import Source
+
+#: Changes the egglog program of a theory: its commands become others.
+Change = Callable[[Theory, Sequence[str]], Sequence[str]]
+
+Path = tuple[Transfer, ...]
+
+
+def _moe() -> Graph:
+    """Router, dispatch, an expert product, combine, a residual add."""
+    g = GraphBuilder("moe", batch=2, hidden=2, ffn=2, expert=2)
+    x = g.op("x", "activation", [g.input("rows", "batch hidden")], "batch hidden")
+    logits = g.op("logits", "matmul", [x, g.weight("router", "hidden expert")], "batch expert")
+    gates = g.op("gates", "route", [logits], "batch expert", top_k=1)
+    rows = g.op("dispatch", "dispatch", [x, gates], "batch expert hidden")
+    up = g.op("up", "matmul", [rows, g.weight("w", "expert hidden ffn")], "batch expert ffn")
+    down = g.op("down", "matmul", [up, g.weight("v", "expert ffn hidden")], "batch expert hidden")
+    out = g.op("combine", "combine", [down, gates], "batch hidden")
+    return g.build(g.op("y", "add", [out, x], "batch hidden"))
+
+
+def _copied() -> Graph:
+    """A product, copied, a norm of the copy, an activation."""
+    g = GraphBuilder("copied", batch=2, hidden=2, ffn=2)
+    up = g.op("up", "matmul", [g.input("x", "batch hidden"), g.weight("w", "hidden ffn")], "batch ffn")
+    copy = g.op("copy", "to_hbm", [up], "batch ffn")
+    norm = g.op("norm", "rms_norm", [copy], "batch ffn", over="ffn")
+    return g.build(g.op("y", "activation", [norm], "batch ffn", function="relu"))
+
+
+GRAPHS: dict[str, Callable[[], Graph]] = {
+    "mlp": mlp,
+    "moe": _moe,
+    "copied": _copied,
+    "decode": decode_step,
+    "attention": attention_then_add,
+}
+
+
+def unchanged(theory: Theory, commands: Sequence[str]) -> Sequence[str]:
+    """The program as it is."""
+    return commands
+
+
+@cache
+def _block(name: str, axes: int, change: Change) -> FrozenBlock:
+    """All layouts of a graph that a program reaches."""
+    from rooflang.eqsat.decode import decode
+    from rooflang.eqsat.frozen import Limits
+    from rooflang.eqsat.program import program
+    from rooflang.eqsat.saturate import saturated
+
+    (kind,) = split_blocks(GRAPHS[name]()).kinds
+    theory = Theory.of(kind, axes)
+    text = program(theory, frozenset())
+    changed = replace(text, commands=tuple(change(theory, text.commands)))
+    return decode(theory, *saturated(changed, axes, Limits(nodes=200_000)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Saturations:
+    """A claim: a random plan out of the e-graph, on random extents and ranks, is right."""
+
+    names: Sequence[str] = tuple(GRAPHS)
+    change: Change = unchanged
+
+    def __call__(self, source: Source) -> str | None:
+        name, axes = source.choice(self.names), source.integer(1, 2)
+        block = _block(name, axes, self.change)
+        plan = _Drawn(block, source)
+        graph = draw.extents(GRAPHS[name](), source, most=4)
+        ranks = tuple(source.ranks(3) for _ in range(axes))
+        leaves = draw.leaves(graph, source)
+        try:
+            check_layout(graph, ranks, plan.modes, plan.paths, plan.exits, leaves, plan.aliases)
+        except PlacementError as error:
+            return f"{error}\n{plan.told()}\n  ranks {ranks}, extents {graph.sizes}"
+        return None
+
+
+class _Drawn:
+    """A plan out of a frozen block: a mode for every tensor, paths between them, some identities left out."""
+
+    def __init__(self, block: FrozenBlock, source: Source) -> None:
+        self.block, self.source = block, source
+        self.modes: dict[str, Mode] = {}
+        self.paths: dict[tuple[str, int], Path] = {}
+        self.exits: dict[str, Path] = {}
+        self.aliases: dict[str, str] = {}
+        self.held = {(hold.leaf, hold.spec) for hold in block.holds}
+        for op in block.kind.ops:
+            self._make(op)
+        for port in block.kind.outputs:
+            self._leave(port.name)
+
+    def _make(self, op: Op) -> None:
+        name = op.output.name
+        alike = self.block.aliases[name] != name
+        if alike and self.source.below(2):
+            self.aliases[name] = op.operands[0].name
+            return
+        candidates = [mode for mode in self.block.modes if mode.op.output.name == name]
+        while candidates:
+            mode = candidates.pop(self.source.below(len(candidates)))
+            paths = [self._reach(t.name, spec) for t, spec in zip(mode.op.operands, mode.operands, strict=True)]
+            if all(path is not None for path in paths):
+                self.modes[name] = mode
+                self.paths |= {(name, i): path for i, path in enumerate(paths) if path}
+                return
+        self.source.suits(False)
+
+    def _leave(self, name: str) -> None:
+        ways = [path for spec in self.block.exits[name] if (path := self._reach(name, spec)) is not None]
+        self.source.suits(bool(ways))
+        self.exits[name] = self.source.choice(ways)
+
+    def _reach(self, tensor: str, spec: Spec) -> Path | None:
+        """Transfers that bring a tensor to a spec; None where there are none."""
+        while tensor in self.aliases:
+            tensor = self.aliases[tensor]
+        if tensor not in self.modes:
+            return () if (tensor, spec) in self.held else None
+        paths: dict[Spec, Path] = {self.modes[tensor].out: ()}
+        stack = list(paths)
+        while stack and spec not in paths:
+            here = stack.pop(0)
+            for step in self._steps().get((self.block.aliases[tensor], here), ()):
+                if step.after not in paths:
+                    paths[step.after] = (*paths[here], step)
+                    stack.append(step.after)
+        return paths.get(spec)
+
+    def _steps(self) -> Mapping[tuple[str, Spec], Sequence[Transfer]]:
+        found: dict[tuple[str, Spec], list[Transfer]] = {}
+        for step in self.block.transfers:
+            found.setdefault((step.tensor, step.before), []).append(step)
+        return found
+
+    def told(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        for name, mode in self.modes.items():
+            reads = " ".join(map(show_spec, mode.operands))
+            yield f"  {name}: {mode.op.name} reads {reads}, makes {show_spec(mode.out)}"
+        for (name, index), path in self.paths.items():
+            yield f"  {name}, operand {index}: {', '.join(step.collective for step in path)}"
