@@ -9,7 +9,7 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint style types layers format clean
+.PHONY: help demo test check lint style types layers format reprint clean
 
 help:  ## print this
 	@sed -n 's/^\([a-z]*\):.*## /\1@/p' Makefile | while IFS=@ read -r target text; do \
@@ -39,6 +39,9 @@ layers: $(INSTALLED_DEV)
 format: $(INSTALLED_DEV)  ## let ruff rewrite what it can
 	@$(VENV)/bin/python -m ruff check --fix .
 	@$(VENV)/bin/python -m ruff format .
+
+reprint: $(INSTALLED_DEV)  ## run the commands that README.md and docs/ show, and write what they print there (minutes)
+	@$(VENV)/bin/python -m tests.docs.reprint $(PAGES)
 
 clean:  ## remove the environment, caches and build outputs
 	@rm -rf .venv build dist rooflang.egg-info
