@@ -8,10 +8,12 @@ Hierarchical (physical): each level carries what has to cross it, levels overlap
 in-switch gather moves T·(w_1−1)/w_1 inside a domain; across domains every rank brings only its share,
 T/w_1·(w_2−1)/w_2, and so on (the rail-aligned algorithm of NCCL). An all-reduce is a reduce-scatter and an
 all-gather; with `switch_reduction` the scale-up switch adds, and each port carries (w_1+1)/w_1 of T (NVLink SHARP).
+A gather fills the port of its one receiver as an all-gather fills all ports, and a scatter that of its sender; through
+a broadcast, and a reduce, every port passes all of T on.
 
-Bottleneck (paper): volume V over one effective bandwidth. V = (W−1)/W·T, twice for an all-reduce, T for a broadcast;
-inside one domain the bandwidth is a rank's NVLink rate, across domains the number of participants in a domain times
-their NIC rate, at most the NVLink rate (the RoofLang paper, section on collectives, and its authors' released
+Bottleneck (paper): volume V over one effective bandwidth. V = (W−1)/W·T, twice for an all-reduce, T for a broadcast or
+a reduce; inside one domain the bandwidth is a rank's NVLink rate, across domains the number of participants in a domain
+times their NIC rate, at most the NVLink rate (the RoofLang paper, section on collectives, and its authors' released
 presets).
 """
 
@@ -26,6 +28,9 @@ from rooflang.ir.tensor import Num
 
 #: Passes over the data: an all-reduce is two, everything else one.
 _PASSES = {"all_reduce": 2.0}
+
+#: What passes all of the tensor through every port, the own share too.
+_WHOLE = ("broadcast", "reduce")
 
 
 def _levels(cluster: Cluster, group: Mapping[str, int]) -> list[tuple[str, int, float]]:
@@ -57,18 +62,19 @@ def neighbour(cluster: Cluster, group: Mapping[str, int], bytes_per_rank: Num) -
 def collective(
     cluster: Cluster, group: Mapping[str, int], name: str, tensor_bytes: Num, assumptions: Assumptions
 ) -> dict[str, Num]:
-    """Seconds per level of an all_gather, reduce_scatter, all_reduce or broadcast of a tensor of T bytes."""
+    """Seconds per level of an all_gather, gather, scatter, reduce_scatter, all_reduce, reduce or broadcast of a tensor
+    of T bytes."""
     levels = _levels(cluster, group)
     passes = _PASSES.get(name, 1.0)
     if not levels:
         return {}
     if assumptions.collective == "bottleneck":
         cap = cluster.level(levels[-1][0]).domain_cap_bytes_per_s
-        return _bottleneck(levels, passes * tensor_bytes, cap, whole=name == "broadcast")
+        return _bottleneck(levels, passes * tensor_bytes, cap, whole=name in _WHOLE)
     out: dict[str, Num] = {}
     share = tensor_bytes
     for depth, (level, size, rate) in enumerate(levels):
-        through = passes * ((size - 1) / size if name != "broadcast" else 1.0)
+        through = passes * ((size - 1) / size if name not in _WHOLE else 1.0)
         if name == "all_reduce" and depth == 0 and assumptions.switch_reduction and level == cluster.levels[0].name:
             through = min(through, (size + 1) / size)
         out[level] = share * through / rate

@@ -107,6 +107,18 @@ def collective_of(before: str, after: str) -> str:
     return "all_gather" if after == REPLICATED else "all_to_all"
 
 
+def step_of(before: str, after: str) -> str:
+    """The collective, or the half of one by way of the first coordinate: what `split_kernel` puts around a kernel
+    before any merge. Shards are gathered there, summands reduced, and what lies there is scattered.
+    """
+    found = collective_of(before, after)
+    if found or before == after or after == PARTIAL:
+        return found
+    if before == OWNER:
+        return "scatter"
+    return "reduce" if before == PARTIAL else "gather"
+
+
 def make_transfer(tensor: str, before: Spec, after: Spec, *, enode: str = "") -> Transfer:
     """The transfer between two specs that differ along one axis, or along several in the same way.
 
@@ -117,10 +129,11 @@ def make_transfer(tensor: str, before: Spec, after: Spec, *, enode: str = "") ->
     if len(changes) != 1:
         raise ValueError(f"{tensor}: {before} → {after} is not one collective")
     ((old, new),) = changes
-    name = collective_of(old, new)
+    name = step_of(old, new)
     if not name:
         raise ValueError(f"{tensor}: nothing leads from {old} to {new}")
-    steps = tuple(Step(primitive=PRIMITIVE_OF[name], target=tensor, dim=f"{old}→{new}", axis=i) for i in axes)
+    primitive = PRIMITIVE_OF.get(name, "split_kernel")
+    steps = tuple(Step(primitive=primitive, target=tensor, dim=f"{old}→{new}", axis=i) for i in axes)
     return Transfer(
         tensor=tensor, collective=name, before=before, after=after, axes=axes, derivation=steps, enode=enode
     )

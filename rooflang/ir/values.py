@@ -16,7 +16,7 @@ from rooflang.errors import PlacementError
 from rooflang.ir.cut import OWNER, PARTIAL, STATES, Spec, show_spec
 from rooflang.ir.digits import Digits, Rank, cut_axes
 from rooflang.ir.exact import alike
-from rooflang.ir.layout import Transfer, collective_of
+from rooflang.ir.layout import Transfer, step_of
 from rooflang.ir.op import Op
 from rooflang.ir.pieces import (
     Combine,
@@ -141,7 +141,7 @@ def apply_transfer(value: Value, transfer: Transfer, digits: Digits) -> Value:
         )
     for axis in transfer.axes:
         before, after = value.spec[axis], transfer.after[axis]
-        if collective_of(before, after) != transfer.collective:
+        if step_of(before, after) != transfer.collective:
             raise PlacementError(f"{transfer.collective} from {before} to {after}", where=value.tensor.name)
         value = moved(value, axis, after, transfer.collective, digits)
     return checked(value, digits)
@@ -173,6 +173,10 @@ def _collective(
         return all_reduce(held, combine)
     if name == "broadcast":
         return broadcast(held[0], digits.axis_sizes[axis])
+    if name == "gather":
+        return [gather(held, before)]
+    if name == "reduce":
+        return [reduce(held, combine)]
     if after == OWNER:
         return held[:1]
     if after not in held[0].ids:
@@ -182,4 +186,6 @@ def _collective(
         return reduce_scatter(held, combine, after, parts)
     if name == "all_to_all":
         return all_to_all(held, before, after, parts)
+    if name == "scatter":
+        return [held[0].take(after, ids) for ids in parts]
     return [piece.take(after, ids) for piece, ids in zip(held, parts, strict=True)]

@@ -28,7 +28,7 @@ class Crew:
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Task:
     """An operator on the ranks of its stage. It writes rows to the others of its group along `scatters` (a dispatch),
-    or reads rows of theirs along `gathers` (a combine)."""
+    or reads rows of theirs along `gathers` (a combine, or what brings all shards to one rank)."""
 
     crews: tuple[Crew, ...]
     scatters: Axes
@@ -62,10 +62,12 @@ class Crews:
         ranks, mode, transfer = self._ranks, lifted.mode, lifted.transfer
         axes: Axes = ()
         routed: Axes = ()
+        collected: Axes = ()
         if mode is not None:
             axes, routed = exchange_axes(mode, self._book.models[0].assumptions), routed_axes(mode)
         elif transfer is not None and not transfer.free:
             axes = transfer.axes
+            collected = axes if transfer.collective in ("gather", "reduce") else ()
         hop = mode is None and transfer is None
         teams = ranks.teams[HOP] if hop else ranks.teams[kind_of(axes)] if axes else ranks.alone
         owners = owner_axes(lifted.write[1])
@@ -76,7 +78,8 @@ class Crews:
                 runs, writes = (able[:1], able[1:]) if hop else (able, able)
                 crews.append(self._crew(lifted, team, runs, writes))
         dispatches = mode is not None and mode.op.kind == "dispatch"
-        return Task(crews=tuple(crews), scatters=routed if dispatches else (), gathers=() if dispatches else routed)
+        scatters, gathers = (routed, ()) if dispatches else ((), routed or collected)
+        return Task(crews=tuple(crews), scatters=scatters, gathers=gathers)
 
     def _crew(self, lifted: LiftedOp, team: Team, runs: tuple[int, ...], writes: tuple[int, ...]) -> Crew:
         costs = {c: self._book.cost(lifted, self._ranks.colour[c]) for c in runs}
