@@ -125,8 +125,8 @@ class CostModel:
         if transfer.collective == "all_to_all":
             levels = all_to_all(self.cluster, group, self.bytes(tensor, transfer.before))
         else:
-            reduces = transfer.collective in ("all_reduce", "reduce_scatter")
-            whole = self.bytes(tensor, transfer.before if reduces else transfer.after)
+            from_before = transfer.collective in ("all_reduce", "reduce_scatter", "reduce", "scatter")
+            whole = self.bytes(tensor, transfer.before if from_before else transfer.after)
             levels = collective(self.cluster, group, transfer.collective, whole, self.assumptions)
         alpha = latency_s(self.cluster, group)
         return Cost(memory_s=bad, levels_s=levels, alpha_s=alpha)
