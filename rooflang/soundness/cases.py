@@ -156,6 +156,9 @@ CASES: dict[str, Case] = {
     "pool": _of("pool", "b seq part h", out="b ctx h wide"),
     "last_window": _of("last_window", "b seq h", out="b window h"),
     "kv_append": _of("kv_append", "part b h", "=b window h", out="b window h"),
+    "kv_append_several": _of(
+        "kv_append", "b several part h", "=b window h", out="b window h", sizes={"window": 4}, positions="several"
+    ),
     "segment": _of("segment", "b qkv t", out="b t part", sizes={"first": 1, "qkv": 4}, after=("first",)),
     "view": _of("view", "b whole t", out="b t outer inner", sizes={"whole": 4}),
     "block_matmul": _of("block_matmul", "b t blocks", "*blocks even", out="t b even", block=2),

@@ -170,6 +170,12 @@ def kv_append(g: GraphBuilder) -> Tensor:
     return g.op("y", "kv_append", [g.input("new", "part b h"), g.cache("old", "b window h")], "b window h")
 
 
+@case("b window:4 several h part")
+def kv_append_several(g: GraphBuilder) -> Tensor:
+    operands = [g.input("new", "b several part h"), g.cache("old", "b window h")]
+    return g.op("y", "kv_append", operands, "b window h", positions="several")
+
+
 @case("b copy h")
 def hyper_expand(g: GraphBuilder) -> Tensor:
     return g.op("y", "hyper_expand", [g.input("x", "b h")], "b copy h")

@@ -187,6 +187,14 @@ def test_append_writes_the_last_position_only() -> None:
     assert found[0, 3] == pytest.approx([gated_mean([new[0, 0, h], new[1, 0, h]]) for h in range(3)])
 
 
+def test_several_entries_are_appended_in_their_order() -> None:
+    new, old = numbers(1, 2, 1, 3), numbers(1, 4, 3, seed=1)
+    found = run(CASES["kv_append_several"](), new, old, b=1, window=4, several=2, h=3, part=1)
+    assert np.array_equal(found[0], np.concatenate([old[0, :2], new[0, :, 0]]))
+    longer = run(CASES["kv_append_several"](), new, old[:, :1], b=1, window=1, several=2, h=3, part=1)
+    assert np.array_equal(longer[0], new[0, 1:, 0])
+
+
 def test_hyper_connections() -> None:
     x, c, z = numbers(1, 2, 3), numbers(8, 1, seed=1), numbers(1, 3, seed=2)
     assert np.array_equal(run(CASES["hyper_expand"](), z, b=1, copy=2, h=3), np.stack([z, z], 1))

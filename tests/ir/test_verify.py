@@ -171,6 +171,7 @@ input mix [b z] bf16
         ("last_window(xs) [b w]", "the window has the dims"),
         ("kv_append(x, near) [b w]", "keeps the dims of the cache"),
         ("kv_append(gain, near) [b w hd]", "appends h to b w hd"),
+        ('kv_append(x, near) [b w hd] {positions="w"}', "x has no positions 'w'"),
         ('hyper_expand(x) [b h] {copies="n"}', "the stream has the dims"),
         ('hyper_read(stream, ids) [b h] {copies="n"}', "no dim of coefficients"),
         ('hyper_write(stream, mix, gates) [b n h] {copies="n"}', "the stream has the dims"),

@@ -11,7 +11,7 @@ label of positions or entries:
 Query heads share one KV head whose keys, as wide as q, are its values too (MQA, as in absorbed MLA), so a cut of heads
 leaves the caches whole on every rank. Every key present is attended: the share that a causal mask leaves, `causal` and
 `index_causal`, is a matter of cost. `value_bytes` is the size of one output row (head_dim elements), beside which a
-partial row carries its statistics. Tokens are counted by the labels `batch` and `seq`.
+partial row carries its statistics. Tokens are counted by the labels `batch` and `seq` or `draft`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from rooflang.assumptions import Assumptions
 from rooflang.errors import GraphError
 from rooflang.ir.cut import PARTIAL, REPLICATED, Cut, CutKind
-from rooflang.ir.kinds.rows import expect, expect_labels, expect_rank, par, pars
+from rooflang.ir.kinds.rows import POSITIONS, expect, expect_labels, expect_rank, par, pars, positions
 from rooflang.ir.op import NUMBER, Op, OpKind, Sizes, register
 from rooflang.ir.tensor import Num
 
@@ -124,7 +124,7 @@ def _flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
     index = part_index(op, "index")
     if index is not None:
         heads, label, width = op.attr("index_heads"), *op.operands[index].dims[1:]
-        queries = math.prod(local[d] for d in ("batch", "seq") if d in op.output.dims)
+        queries = math.prod(local[d] for d in ("batch", *POSITIONS) if d in op.output.dims)
         per_key = 2.0 * heads * full[width] + 3.0 * heads
         flops["fp4"] = flops.get("fp4", 0.0) + per_key * queries * local[label] * op.attr("index_causal", 1.0)
     return flops
@@ -135,7 +135,7 @@ def _read_fraction(op: Op, index: int, local: Sizes, full: Sizes, assumptions: A
         return 1.0
     label = _context_label(op, "context")
     chosen = min(op.attr("select"), full[label]) / full[label]
-    return min(1.0, local.get("seq", 1) * chosen)
+    return min(1.0, positions(op.output.dims, local) * chosen)
 
 
 def _cuts(op: Op) -> tuple[Cut, ...]:
@@ -154,7 +154,7 @@ def _cuts(op: Op) -> tuple[Cut, ...]:
         out=PARTIAL,
         loops=labels,
         combine="lse",
-        stat_rows=tuple(d for d in ("batch", "seq") if d in q.dims) if merge else (),
+        stat_rows=tuple(d for d in ("batch", *POSITIONS) if d in q.dims) if merge else (),
         stat_bytes=CANDIDATE_BYTES * op.attr("select", 0) if merge else 0.0,
         partial_scale=1.0 + LSE_BYTES / op.attr("value_bytes", 1024.0),
     )
@@ -184,7 +184,7 @@ def _index_flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
     """A dot product per query, index head and key; its ReLU, weight and sum over the heads are done in FP32."""
     q, keys = op.operands[0], op.operands[2]
     heads, width = q.dims[-2:]
-    queries = math.prod(local[d] for d in ("batch", "seq") if d in q.dims)
+    queries = math.prod(local[d] for d in ("batch", *POSITIONS) if d in q.dims)
     scores = local[heads] * queries * local[keys.dims[1]] * op.attr("causal", 1.0)
     return {op.peak: 2.0 * full[width] * scores, "fp32": 3.0 * scores}
 

@@ -6,8 +6,9 @@ same along labels that only it has. `fused` says that a pool is the epilogue of 
 reads nothing. Entry e of C pools the positions from e·r up to (e+1)·r of S, where r = ⌈S/C⌉: a cut of the positions at
 multiples of r is a cut of the entries.
 
-An append makes one entry and writes it at the last position of the cache. It writes into the cache's memory, so it may
-not simply be duplicated: two writers of one cache would race. It is cut by request, by context (the rank that owns the
+An append makes one entry and writes it at the last position of the cache; with `positions`, a label of the new entries,
+it makes one for each of them, written at as many last positions. It writes into the cache's memory, so it may not
+simply be duplicated: two writers of one cache would race. It is cut by request, by context (the rank that owns a
 position writes), or run on replicas that each own a whole cache (`replica`).
 """
 
@@ -66,6 +67,9 @@ def _check_append(op: Op) -> None:
             f"{op.name}: appends {' '.join(new.dims)} to {' '.join(cache.dims)}",
             expected="batch …, to batch positions …",
         )
+    several = op.attr("positions")
+    if several is not None and several not in new.dims[1:]:
+        raise GraphError(f"{op.name}: {new.name} has no positions {several!r}", expected=" ".join(new.dims[1:]))
 
 
 def _append_cuts(op: Op) -> tuple[Cut, ...]:
@@ -110,7 +114,7 @@ register(
         cuts=_append_cuts,
         read_fraction=_append_read,
         write_fraction=_append_write,
-        attrs={"rate": NUMBER},
+        attrs={"rate": NUMBER, "positions": (str,)},
         check=_check_append,
         pure=False,
         in_place=1,

@@ -12,7 +12,7 @@ a rotary key. Queries have, per head, elements without rotation first and rotary
 
 With `causal` a query attends what stands no later than itself: entry e of C is seen by query i of S from e/C ≤ i/S on.
 `value_bytes` is the size of one output row, beside which a partial row carries its statistics. Tokens are counted by
-the labels `batch` and `seq`.
+the labels `batch` and `seq` or `draft`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from rooflang.errors import GraphError
 from rooflang.ir.cut import PARTIAL, REPLICATED, Cut, CutKind
 from rooflang.ir.kinds.attention import LSE_BYTES
 from rooflang.ir.kinds.rows import expect, expect_labels, expect_rank, par, pars
+from rooflang.ir.kinds.rows import positions as tokens_of
 from rooflang.ir.op import NUMBER, Op, OpKind, Sizes, register
 from rooflang.ir.tensor import Num
 
@@ -131,7 +132,8 @@ def _attention_read(op: Op, index: int, local: Sizes, full: Sizes, assumptions: 
     if index == 1:
         return (full[width] - full[op.operands[0].dims[-1]]) / full[op.operands[1].dims[-1]]
     if index == 2 and op.attr("select"):
-        return min(1.0, local.get("seq", 1) * min(op.attr("select"), full[positions]) / full[positions])
+        tokens = tokens_of(op.output.dims, local)
+        return min(1.0, tokens * min(op.attr("select"), full[positions]) / full[positions])
     return 1.0
 
 

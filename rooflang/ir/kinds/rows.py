@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from rooflang.errors import GraphError
 from rooflang.ir.cut import PARTIAL, REPLICATED, Cut, CutKind
-from rooflang.ir.op import Op
+from rooflang.ir.op import Op, Sizes
+from rooflang.ir.tensor import Num
+
+#: Labels of the tokens that a request runs beside each other: positions of a prompt, or what a decode step with drafts
+#: checks.
+POSITIONS = ("seq", "draft")
+
+
+def positions(dims: Sequence[str], local: Sizes) -> Num:
+    """How many tokens of each request a tensor of these dims has on a rank."""
+    return math.prod(local[d] for d in POSITIONS if d in dims)
 
 
 def par(op: Op, label: str, *, skip: Iterable[int] = ()) -> Cut:

@@ -1,4 +1,4 @@
-"""Pooling a prompt into entries, its sliding window, and appending one entry.
+"""Pooling a prompt into entries, its sliding window, and appending one entry or a few.
 
 The gated mean of some numbers is Σ softmax(x)·x, for each remaining element on its own: over the positions of the entry
 and all labels that an entry lacks. An entry is the same along labels that only it has.
@@ -61,9 +61,21 @@ def _last_window(op: Op, where: Where, operands: Arrays) -> Array:
 
 def _append(op: Op, where: Where, operands: Arrays) -> Array:
     new, cache = op.operands
+    if op.attr("positions"):
+        return _append_several(op, where, operands)
     last = where.ids[cache.dims[1]] == where.sizes[cache.dims[1]] - 1
     here = last.reshape(-1, *(1,) * (len(cache.dims) - 2))
     return np.where(here, _to_entry(operands[0], np.ones(operands[0].shape, bool), new.dims, op), operands[1])
+
+
+def _append_several(op: Op, where: Where, operands: Arrays) -> Array:
+    """Entry i of S goes to the position C − S + i of C."""
+    (new, cache), several = op.operands, str(op.attr("positions"))
+    at = where.ids[cache.dims[1]] - (where.sizes[cache.dims[1]] - where.sizes[several])
+    rows = rows_at(operands[0], new.dims.index(several), at, where.ids[several])
+    rest = tuple(d for d in new.dims if d != several)
+    entries = _to_entry(rows, np.ones(rows.shape, bool), (cache.dims[1], *rest), op)
+    return np.where((at >= 0).reshape(-1, *(1,) * (len(cache.dims) - 2)), entries, operands[1])
 
 
 define("pool", plain(_pool))
