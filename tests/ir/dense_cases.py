@@ -82,3 +82,14 @@ def fit_dense(sizes: dict[str, int], rng: np.random.Generator) -> None:
     if "past" in sizes:
         sizes["kv"] = min(sizes["kv"], sizes["heads"])
         sizes["past"] += sizes.get("seq", 0)
+
+
+@case("b ctx kv h")
+def append_by_head(g: GraphBuilder) -> Tensor:
+    operands = [g.input("new", "b kv h"), g.cache("old", "b ctx kv h")]
+    return g.op("y", "kv_append", operands, "b ctx kv h")
+
+
+@case("b seq window kv h")
+def window_by_head(g: GraphBuilder) -> Tensor:
+    return g.op("y", "last_window", [g.input("x", "b seq kv h")], "b window kv h")

@@ -8,8 +8,8 @@ multiples of r is a cut of the entries.
 
 An append makes one entry and writes it at the last position of the cache; with `positions`, a label of the new entries,
 it makes one for each of them, written at as many last positions. It writes into the cache's memory, so it may not
-simply be duplicated: two writers of one cache would race. It is cut by request, by context (the rank that owns a
-position writes), or run on replicas that each own a whole cache (`replica`).
+simply be duplicated: two writers of one cache would race. It is cut by request, by key-value head, by context (the
+rank that owns a position writes), or run on replicas that each own a whole cache (`replica`).
 """
 
 from __future__ import annotations
@@ -39,10 +39,17 @@ def _check_window(op: Op) -> None:
     expect_labels(op, window.dims[2:], x.dims[2:], "the window")
 
 
+def _apart(op: Op) -> list[str]:
+    """Labels along which entries are independent: of requests, and of what an entry has beside its width, such as
+    key-value heads, where the source has it too."""
+    batch, _, *others = op.output.dims
+    return [batch, *(d for d in others[:-1] if d in op.operands[0].dims)]
+
+
 def _pool_cuts(op: Op) -> tuple[Cut, ...]:
     source, target = op.operands[0].dims[1], op.output.dims[1]
     pooled = Cut(kind=CutKind.PAR, dim=source, operands=(source,), out=target, loops=(source, target))
-    return (*pars(op, op.output.dims[:1]), pooled)
+    return (*pars(op, _apart(op)), pooled)
 
 
 def _pool_read(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assumptions) -> Num:
@@ -50,7 +57,7 @@ def _pool_read(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assum
 
 
 def _window_cuts(op: Op) -> tuple[Cut, ...]:
-    return (*pars(op, (op.output.dims[0],)), contracted(op, op.operands[0].dims[1]))
+    return (*pars(op, _apart(op)), contracted(op, op.operands[0].dims[1]))
 
 
 def _window_read(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assumptions) -> Num:
@@ -76,7 +83,7 @@ def _append_cuts(op: Op) -> tuple[Cut, ...]:
     context = op.output.dims[1]
     owner = Cut(kind=CutKind.PAR, dim=context, operands=(REPLICATED, context), out=context, loops=())
     replica = Cut(kind=CutKind.PAR, dim="replica", operands=(REPLICATED, REPLICATED), out=REPLICATED)
-    return (*pars(op, op.output.dims[:1]), owner, replica)
+    return (*pars(op, _apart(op)), owner, replica)
 
 
 def _append_read(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assumptions) -> Num:
