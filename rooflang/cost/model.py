@@ -16,6 +16,7 @@ import numpy as np
 from rooflang.assumptions import Assumptions
 from rooflang.cost.network import all_to_all, collective, latency_s, neighbour
 from rooflang.cost.record import Cost
+from rooflang.cost.tiers import Tiers, with_tiers
 from rooflang.hw.cluster import Cluster
 from rooflang.hw.mesh import Mesh
 from rooflang.ir.cut import PARTIAL, REPLICATED, STATES, Cut, CutKind, Spec
@@ -83,8 +84,17 @@ class CostModel:
 
     # -- costs ----------------------------------------------------------------------------------------------------
 
-    def mode(self, mode: Mode) -> Cost:
-        """Cost of an operator in a mode; infinite where its extents do not divide, or shards lose their alignment."""
+    def mode(self, mode: Mode, tiers: Tiers = ()) -> Cost:
+        """Cost of an operator in a mode, its leaves in HBM but for those in `tiers`; infinite where its extents do not
+        divide, or shards lose their alignment."""
+        return with_tiers(self._near(mode), mode, tiers, self) if tiers else self._near(mode)
+
+    def local_extents(self, mode: Mode) -> Mapping[str, Num]:
+        """Extents of the loops of an operator in a mode on one rank."""
+        return self.local(self._loop_parts(mode))
+
+    def _near(self, mode: Mode) -> Cost:
+        """Cost of an operator all of whose leaves are in HBM."""
         parts = self._loop_parts(mode)
         good = self.divides(parts)
         for spec in (*mode.operands, mode.out):
@@ -111,7 +121,7 @@ class CostModel:
 
     def flops(self, mode: Mode) -> Mapping[str, Num]:
         """FLOPs of an operator in a mode on one rank, by the peak rate that they run at."""
-        return op_kind(mode.op.kind).flops(mode.op, self.local(self._loop_parts(mode)), self.sizes)
+        return op_kind(mode.op.kind).flops(mode.op, self.local_extents(mode), self.sizes)
 
     def transfer(self, tensor: Tensor, transfer: Transfer) -> Cost:
         """Cost of a collective; a slice is free."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rooflang.cost.tiers import HBM, Tiers
 from rooflang.errors import PlacementError
 from rooflang.ir.blocks import Blocks
 from rooflang.ir.cut import Spec, show_spec
@@ -23,7 +24,7 @@ class LiftedOp:
 
     Exactly one of `mode`, `transfer` is set, or neither for a send. `tensor` is what it writes, by the
     representative's record; `reads` and `write` are values by their actual names. `aliases` is the value whose memory
-    `write` shares.
+    `write` shares. `tiers` says which operands of the mode lie in a memory other than HBM.
     """
 
     name: str
@@ -37,6 +38,7 @@ class LiftedOp:
     mode: Mode | None = None
     transfer: Transfer | None = None
     aliases: Value | None = None
+    tiers: Tiers = ()
     stream: int = 0
 
 
@@ -48,7 +50,7 @@ class Resident:
     tensor: Tensor
     spec: Spec
     stage: int
-    tier: str = "hbm"
+    tier: str = HBM
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +145,7 @@ class _Lowering:
                 self._walk(stage, label, tensor, actual, plan.paths.get((op.output.name, index), ()))
                 reads.append(self._there(value, out))
             else:
-                reads += self._leaf(value, plan.tiers.get(plan.source(tensor.name), "hbm"))
+                reads += self._leaf(value, plan.tier(tensor.name))
         place = op_kind(op.kind).in_place
         self._emit(
             LiftedOp(
@@ -159,6 +161,7 @@ class _Lowering:
                 aliases=None
                 if place is None
                 else (self._source(names[op.operands[place].name]), mode.operands[place], stage),
+                tiers=plan.tiers_of(mode),
             )
         )
 

@@ -6,9 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from rooflang.cost.tiers import HBM, Tiers
 from rooflang.hw.mesh import Mesh
 from rooflang.ir.cut import Spec
 from rooflang.ir.layout import Mode, Transfer
+from rooflang.ir.op import op_kind
+from rooflang.ir.tensor import RESIDENT_ROLES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +36,22 @@ class BlockPlan:
         while tensor in self.aliases:
             tensor = self.aliases[tensor]
         return tensor
+
+    def tier(self, tensor: str) -> str:
+        """The memory in which a tensor lies: that of its leaf, or of what it was written into in place; else HBM."""
+        name = self.source(tensor)
+        mode = self.modes.get(name)
+        place = None if mode is None else op_kind(mode.op.kind).in_place
+        if mode is None or place is None:
+            return self.tiers.get(name, HBM)
+        return self.tier(mode.op.operands[place].name)
+
+    def tiers_of(self, mode: Mode) -> Tiers:
+        """Where the operands of a kernel lie that stay in a memory other than HBM."""
+        if not self.tiers:
+            return ()
+        resting = ((i, self.tier(t.name)) for i, t in enumerate(mode.op.operands) if t.role in RESIDENT_ROLES)
+        return tuple((index, tier) for index, tier in resting if tier != HBM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

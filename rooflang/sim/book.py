@@ -11,7 +11,6 @@ from rooflang.ir.cut import Spec, show_spec
 from rooflang.ir.tensor import Tensor
 from rooflang.place.lower import LiftedOp, PlacedGraph
 from rooflang.sim.costs import LiftedCosts
-from rooflang.sim.remote import with_tiers
 
 
 class Book:
@@ -30,11 +29,7 @@ class Book:
         found = self._known[colour].of(lifted)
         floats = self._costs.setdefault(colour, {})
         if id(found) not in floats:  # the table of `_known` keeps every record, and so its id
-            if lifted.mode is not None:
-                plan = self.placed.plan.blocks[self.placed.blocks.kind_of[lifted.block]]
-                floats[id(found)] = _as_floats(with_tiers(found, lifted.mode, plan, self.models[colour]), lifted)
-            else:
-                floats[id(found)] = _as_floats(found, lifted)
+            floats[id(found)] = _as_floats(found, lifted)
         return floats[id(found)]
 
     def size_bytes(self, tensor: Tensor, spec: Spec, colour: int = 0) -> int:

@@ -26,7 +26,7 @@ class LiftedCosts:
 
     def _fresh(self, lifted: LiftedOp) -> Cost:
         if lifted.mode is not None:
-            return self.cost.mode(lifted.mode)
+            return self.cost.mode(lifted.mode, lifted.tiers)
         if lifted.transfer is not None:
             return self.cost.transfer(lifted.tensor, lifted.transfer)
         return self.cost.send(lifted.tensor, lifted.write[1], lifted.stage)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 
 from rooflang.cost.record import Cost
+from rooflang.cost.tiers import HBM
 from rooflang.errors import UnknownNameError
 from rooflang.ir.tensor import Role
 from rooflang.place.lower import LiftedOp, PlacedGraph, Value
@@ -13,7 +14,6 @@ from rooflang.sim.book import Book
 from rooflang.sim.crews import Crew, Crews
 from rooflang.sim.program import ProgramBuilder
 from rooflang.sim.ranks import Ranks, kind_of
-from rooflang.sim.remote import HBM
 from rooflang.sim.traffic import Axes
 
 #: Roles of which every wave in flight has its own.

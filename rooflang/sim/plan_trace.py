@@ -12,6 +12,7 @@ import numpy as np
 
 from rooflang.cost.model import CostModel
 from rooflang.cost.record import Cost
+from rooflang.cost.tiers import lane_bytes_per_s
 from rooflang.errors import ValueRangeError
 from rooflang.place.lower import PlacedGraph
 from rooflang.sim.build import Built, Scene, build
@@ -21,7 +22,6 @@ from rooflang.sim.explain import bound_of, critical_path
 from rooflang.sim.fleet import Override
 from rooflang.sim.memory import occupancy
 from rooflang.sim.program import CAP_ONE
-from rooflang.sim.remote import lane_bytes_per_s
 from rooflang.sim.result import Overlap
 from rooflang.sim.trace import Counter, Slice, write_trace
 
@@ -114,6 +114,7 @@ def _args(built: Built, timeline: Timeline, model: CostModel, op: int, cost: Cos
         args["latency_s"] = cost.alpha_s
     if lifted.mode is not None:
         args |= {f"{peak}_flop": round(float(flops)) for peak, flops in model.flops(lifted.mode).items()}
+        args |= {f"{lifted.mode.op.operands[index].name} from": tier for index, tier in lifted.tiers}
     elif lifted.transfer is not None:
         args["collective"] = lifted.transfer.collective
     return args

@@ -13,6 +13,7 @@ from math import inf, lcm, prod
 
 from rooflang.cost.model import CostModel
 from rooflang.cost.record import Cost
+from rooflang.cost.tiers import Tiers
 from rooflang.errors import PlacementError
 from rooflang.ir.cut import STATES, Cut, Spec
 from rooflang.ir.layout import Mode
@@ -38,10 +39,10 @@ class UnevenCostModel(CostModel):
         uneven = {label for label, _ in self.extents}
         return super().divides({label: count for label, count in parts.items() if label not in uneven})
 
-    def mode(self, mode: Mode) -> Cost:
+    def mode(self, mode: Mode, tiers: Tiers = ()) -> Cost:
         if any(share == inf for share in self._loop_parts(mode).values()):
             return Cost()  # an empty shard: nothing to run
-        return super().mode(mode)
+        return super().mode(mode, tiers)
 
     def _loop_parts(self, mode: Mode) -> dict[str, int]:
         axes: dict[str, Axes] = {}

@@ -22,7 +22,6 @@ from rooflang.ir.op import op_kind
 from rooflang.ir.tensor import RESIDENT_ROLES, Num, Role, Tensor
 from rooflang.place.plan import BlockPlan, Plan
 from rooflang.sim.emit import PER_WAVE
-from rooflang.sim.remote import with_tiers
 from rooflang.sim.result import Overlap
 from rooflang.sim.schedule import split_batch
 from rooflang.units import show_bytes
@@ -201,7 +200,7 @@ def _bound(sums: _Sums, overlap: Overlap) -> Num:
 def _kernel_sums(plan: BlockPlan, cost: CostModel) -> _Sums:
     total = _Sums(busy_s={})
     for mode in plan.modes.values():
-        total.add(_of(with_tiers(cost.mode(mode), mode, plan, cost)))
+        total.add(_of(cost.mode(mode, plan.tiers_of(mode))))
     return total
 
 

@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rooflang.cost.tiers import lane_bytes_per_s
 from rooflang.errors import CapacityError
 from rooflang.place.lower import lower
 from rooflang.sim.build import build
 from rooflang.sim.engine import run
-from rooflang.sim.remote import lane_bytes_per_s, tier_lanes
+from rooflang.sim.remote import tier_lanes
 from rooflang.sim.simulate import simulate
 from rooflang.sim.verdict import verdict
 
@@ -78,6 +79,16 @@ def test_appending_to_a_remote_cache_writes_there() -> None:
     built = build(*far)
     appends = [cost for op, cost in zip(built.ops, built.costs) if op.mode and op.mode.op.kind == "kv_append"]
     assert appends and all("dram write" in cost.levels_s for cost in appends)
+
+
+def test_what_was_appended_to_is_read_from_where_it_lies() -> None:
+    near = placed_model(hardware="gb300")
+    far = with_leaves_in(near, "dram", "context_cache")
+    for op, before, after in zip(far[0].ops, build(*near).costs, build(*far).costs):
+        if op.mode is not None and op.mode.op.kind == "attention" and len(op.mode.op.operands) > 2:
+            cache = next(t for t in op.mode.op.operands if t.name.endswith(".context"))
+            assert cache.name in {t.name for t in op.mode.op.operands}
+            assert after.memory_s < before.memory_s and after.levels_s["dram read"] > 0
 
 
 def test_bounds_hold_for_remote_leaves_too() -> None:
