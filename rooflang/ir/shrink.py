@@ -82,6 +82,9 @@ def _parts_need(op: Op, units: Mapping[str, int], sizes: Mapping[str, int]) -> d
     if op.kind == "view":
         old, (outer, inner) = parted(op)
         return {old: sizes[outer] * sizes[inner]}
+    if op.kind == "rename":
+        old, (new,) = parted(op)
+        return dict.fromkeys((old, new), max(sizes[old], sizes[new]))
     if op.kind == "block_matmul":
         label = op.operands[0].dims[-1]
         return {label: units[label] * int(op.attr("block", BLOCK))}

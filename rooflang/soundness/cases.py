@@ -161,6 +161,7 @@ CASES: dict[str, Case] = {
     ),
     "segment": _of("segment", "b qkv t", out="b t part", sizes={"first": 1, "qkv": 4}, after=("first",)),
     "view": _of("view", "b whole t", out="b t outer inner", sizes={"whole": 4}),
+    "rename": _of("rename", "b old t", out="t new b"),
     "block_matmul": _of("block_matmul", "b t blocks", "*blocks even", out="t b even", block=2),
     "hyper_expand": _of("hyper_expand", "b h", out="b copy h"),
     "hyper_read": _of("hyper_read", "b t copy h", "b t mix", out="b t h"),

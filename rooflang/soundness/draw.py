@@ -51,6 +51,8 @@ def _fit(op: Op, sizes: dict[str, int], given: Mapping[str, int], source: Source
             sizes[label] += sizes[label] % 2
     if op.kind == "view":
         sizes["whole"] = sizes["outer"] * sizes["inner"]
+    if op.kind == "rename":
+        sizes["new"] = sizes["old"]
     if op.kind == "segment":
         sizes["qkv"] = sizes["first"] + sizes["part"] + source.below(3)
     if op.kind == "grouped_attention":

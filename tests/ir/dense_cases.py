@@ -50,6 +50,11 @@ def view(g: GraphBuilder) -> Tensor:
     return g.op("y", "view", [g.input("x", "b whole t")], "b t outer inner")
 
 
+@case("b t once again")
+def rename(g: GraphBuilder) -> Tensor:
+    return g.op("y", "rename", [g.input("x", "b once t")], "t again b")
+
+
 @case("b t blocks n4")
 def block_matmul(g: GraphBuilder) -> Tensor:
     return g.op("y", "block_matmul", [g.input("x", "b t blocks"), g.weight("w", "blocks n4")], "t b n4", block=2)
@@ -77,6 +82,8 @@ def fit_dense(sizes: dict[str, int], rng: np.random.Generator) -> None:
             sizes[label] += sizes[label] % 2
     if "whole" in sizes:
         sizes["whole"] = sizes["outer"] * sizes["inner"]
+    if "again" in sizes:
+        sizes["again"] = sizes["once"]
     if "qkv" in sizes:
         sizes["qkv"] = sizes["first"] + sizes["part"] + int(rng.integers(0, 3))
     if "past" in sizes:

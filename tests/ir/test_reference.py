@@ -195,6 +195,11 @@ def test_several_entries_are_appended_in_their_order() -> None:
     assert np.array_equal(longer[0], new[0, 1:, 0])
 
 
+def test_a_dim_under_another_label_has_the_same_elements() -> None:
+    x = numbers(2, 3, 4)
+    assert np.array_equal(run(CASES["rename"](), x, b=2, once=3, t=4, again=3), x.transpose(2, 1, 0))
+
+
 def test_hyper_connections() -> None:
     x, c, z = numbers(1, 2, 3), numbers(8, 1, seed=1), numbers(1, 3, seed=2)
     assert np.array_equal(run(CASES["hyper_expand"](), z, b=1, copy=2, h=3), np.stack([z, z], 1))

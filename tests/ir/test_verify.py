@@ -194,6 +194,13 @@ def test_a_gate_is_two() -> None:
         verify(parse(text.replace("dim gate 2", "dim gate 3")))
 
 
+def test_a_dim_under_another_label_is_as_long() -> None:
+    g = GraphBuilder("g", b=2, h=3, i=4)
+    g.op("p", "rename", [g.input("x", "b h")], "b i")
+    with pytest.raises(GraphError, match="3 elements as 4"):
+        g.build()
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_a_kind_accepts_its_cases(name: str) -> None:
     built = CASES[name]()

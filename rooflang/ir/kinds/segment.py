@@ -1,4 +1,4 @@
-"""Parts of a dim: `segment` takes consecutive elements out, `view` reads one dim as two.
+"""Parts of a dim: `segment` takes consecutive elements out, `view` reads one dim as two, `rename` as another.
 
 A fused projection makes [q | k | v] along one dim; `segment` takes one of them out, as long as the new dim, that comes
 `after` segments as long as the labels named there. A contiguous cut of the fused dim is no cut of a segment: a rank
@@ -6,6 +6,7 @@ would hold other elements than its share of the segment (all of q and none of v,
 projection by a label that every segment has instead (the head, or `gate` for gate·up), or project them apart.
 
 `view` reads element o·I + i of a dim as (o, i). A cut of the dim at multiples of I is a cut of the outer label.
+`rename` reads a dim under another label, so that a product can go from a label to itself.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def start(op: Op, sizes: Mapping[str, int]) -> int:
 def _check_parted(op: Op) -> None:
     expect(op, 1)
     x, out = op.operands[0].dims, op.output.dims
-    new = 1 if op.kind == "segment" else 2
+    new = 2 if op.kind == "view" else 1
     if len(set(x) - set(out)) != 1 or len(set(out) - set(x)) != new:
         raise GraphError(
             f"{op.name}: {op.kind} of {' '.join(x)} has the dims {' '.join(out)}",
@@ -58,6 +59,12 @@ def _check_view(op: Op, sizes: Mapping[str, int]) -> None:
         raise GraphError(f"{op.name}: {sizes[old]} elements as {sizes[outer]} × {sizes[inner]}")
 
 
+def _check_renamed(op: Op, sizes: Mapping[str, int]) -> None:
+    old, (new,) = parted(op)
+    if sizes[old] != sizes[new]:
+        raise GraphError(f"{op.name}: {sizes[old]} elements as {sizes[new]}")
+
+
 def _segment_cuts(op: Op) -> tuple[Cut, ...]:
     _, new = parted(op)
     return (*pars(op, [d for d in op.output.dims if d not in new]), linear(op, (0,)))
@@ -75,7 +82,8 @@ def _view_refuses(op: Op) -> Mapping[str, str]:
 
 
 def _view_cuts(op: Op) -> tuple[Cut, ...]:
-    old, (outer, inner) = parted(op)
+    """By what stays, and by the dim: a run of its elements is the same run of the first label that takes its place."""
+    old, (outer, *inner) = parted(op)
     blocks = Cut(
         kind=CutKind.PAR,
         dim=outer,
@@ -84,7 +92,7 @@ def _view_cuts(op: Op) -> tuple[Cut, ...]:
         loops=(old, outer),
         grouped=(old, outer),
     )
-    return (*pars(op, [d for d in op.output.dims if d not in (outer, inner)]), blocks, linear(op, (0,)))
+    return (*pars(op, [d for d in op.output.dims if d not in (outer, *inner)]), blocks, linear(op, (0,)))
 
 
 def _segment_read(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assumptions) -> Num:
@@ -120,6 +128,18 @@ register(
         refuses=_view_refuses,
         check=_check_parted,
         check_sizes=_check_view,
+        linear=True,
+    )
+)
+register(
+    OpKind(
+        name="rename",
+        summary="one dim under another label",
+        cuts=_view_cuts,
+        read_fraction=_no_traffic,
+        write_fraction=lambda op, local, full: 0.0,
+        check=_check_parted,
+        check_sizes=_check_renamed,
         linear=True,
     )
 )

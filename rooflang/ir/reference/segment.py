@@ -1,4 +1,4 @@
-"""Consecutive elements of a dim by their global indices, and a dim read as two."""
+"""Consecutive elements of a dim by their global indices, and a dim read as two or as another."""
 
 from __future__ import annotations
 
@@ -25,5 +25,13 @@ def _view(op: Op, where: Where, operands: Arrays) -> Array:
     return np.asarray(spread(rows, (outer, inner, *(d for d in dims if d != old)), op.output.dims))
 
 
+def _rename(op: Op, where: Where, operands: Arrays) -> Array:
+    old, (new,) = parted(op)
+    dims = op.operands[0].dims
+    rows = rows_at(operands[0], dims.index(old), where.ids[new], where.ids[old])
+    return spread(rows, (new, *(d for d in dims if d != old)), op.output.dims)
+
+
 define("segment", plain(_segment))
 define("view", plain(_view))
+define("rename", plain(_rename))
