@@ -36,13 +36,21 @@ _WORTH = 1e-4
 _SHARES = (0.5, 0.65, 0.8, 0.9, 0.999)
 
 
-def extract(task: Task, *, time_limit_s: float = 60.0, gap: float = 1e-3, cutoff_s: float = float("inf")) -> Extraction:
-    """As `ilp.extract`, but the task's stages are only where the search for the best partition begins.
+def extract(
+    task: Task,
+    *,
+    time_limit_s: float = 60.0,
+    gap: float = 1e-3,
+    cutoff_s: float = float("inf"),
+    repartition: bool = True,
+) -> Extraction:
+    """As `ilp.extract`, but the task's stages are only where the search for the best partition begins, unless
+    `repartition` is false.
 
-    The bound is over all contiguous partitions into as many stages.
+    The bound is over all contiguous partitions into as many stages, or over plans for the given ones.
     """
     end = perf_counter() + time_limit_s
-    if len(task.stages) == 1:
+    if len(task.stages) == 1 or not repartition:
         return ilp.extract(task, time_limit_s=time_limit_s, gap=gap, cutoff_s=cutoff_s)
     chain = Chain(task=task)
     bound_s, promising = chain.bound(dual(task.costed, task.at, task.keep, ilp.QUICK_LIMIT, reduce=False))

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 
-from rooflang.errors import UnitError
+from rooflang.errors import UnitError, ValueRangeError
 
 _DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}
@@ -16,6 +16,8 @@ _MICRO = dict.fromkeys(["us", "\N{MICRO SIGN}s", "\N{GREEK SMALL LETTER MU}s"], 
 
 _QUANTITY = re.compile(r"([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([^\W\d_]+(?:/s)?)?")
 _COUNT = re.compile(r"([0-9]+)\s*([kKmM]?)")
+#: `4x14` in a partition: fourteen stages of four layers. Longer numbers are a slip of the finger.
+_RUN = re.compile(r"(?P<layers>[0-9]{1,4})(?:[x×*](?P<stages>[0-9]{1,3}))?")
 _BIT_RATE = re.compile(r"[kKMGTP]i?(b/s|bit/s|bps)")
 
 
@@ -72,6 +74,22 @@ def parse_count(text: str | int, *, where: str = "") -> int:
     if match is None:
         raise UnitError(f"cannot read the count {text!r}", where=where, expected="a whole number, or 64k, 1m")
     return int(match[1]) * {"": 1, "k": 2**10, "m": 2**20}[match[2].lower()]
+
+
+def parse_layers(text: str, *, where: str = "") -> tuple[int, ...]:
+    """Read layers per pipeline stage: `3,4,4,2`, or `3,4x14,2` for fourteen stages of four. Raises
+    `ValueRangeError`."""
+    layers: list[int] = []
+    for part in text.split(","):
+        match = _RUN.fullmatch(part.strip())
+        if match is None:
+            raise ValueRangeError(
+                f"cannot read the partition {text!r}",
+                where=where,
+                expected="layers per stage, such as 3,4,4,2 or 3,4x14,2",
+            )
+        layers.extend([int(match["layers"])] * int(match["stages"] or 1))
+    return tuple(layers)
 
 
 def show_seconds(value_s: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,10 +10,7 @@ import click
 
 from rooflang.cli.output import JsonTarget, writable
 from rooflang.errors import UnitError, UnknownNameError, ValueRangeError
-from rooflang.units import parse, parse_count
-
-#: `4x14` in a partition: fourteen stages of four layers. Longer numbers are a slip of the finger.
-_RUN = re.compile(r"(?P<layers>[0-9]{1,4})(?:[x×*](?P<stages>[0-9]{1,3}))?")
+from rooflang.units import parse, parse_count, parse_layers
 
 #: Names of traces say how they are written.
 _TRACES = (".json", ".json.gz")
@@ -85,17 +81,7 @@ class Layers(OptionType):
     name = "L,L,…"
 
     def read(self, text: str, where: str) -> tuple[int, ...]:
-        layers: list[int] = []
-        for part in text.split(","):
-            match = _RUN.fullmatch(part.strip())
-            if match is None:
-                raise ValueRangeError(
-                    f"cannot read the partition {text!r}",
-                    where=where,
-                    expected="layers per stage, such as 3,4,4,2 or 3,4x14,2",
-                )
-            layers.extend([int(match["layers"])] * int(match["stages"] or 1))
-        return tuple(layers)
+        return parse_layers(text, where=where)
 
     def spell(self, value: Iterable[int]) -> str:
         from rooflang.report.numbers import show_layers

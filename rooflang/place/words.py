@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 
 from rooflang.ir.blocks import Blocks
 from rooflang.ir.cut import PARTIAL, STATES, Cut
-from rooflang.ir.layout import Mode
+from rooflang.ir.layout import Choice, Mode
 from rooflang.ir.tensor import RESIDENT_ROLES
 from rooflang.place.plan import Plan
 
@@ -47,8 +48,15 @@ def _cuts(mode: Mode, plan: Plan, words: dict[str, str]) -> str:
     """`batch→8, context→8`, or `replicated`."""
     shares: dict[str, list[int]] = {}
     for axis, choice in zip(plan.mesh.axes, mode.choices):
-        if isinstance(choice, Cut):
-            label = choice.dim if choice.dim in words else next((s for s in choice.operands if s not in STATES), "")
-            if label or choice.out == PARTIAL:
-                shares.setdefault(words.get(label, label or "partial sums"), []).append(axis.size)
+        word = cut_word(choice, words)
+        if word:
+            shares.setdefault(word, []).append(axis.size)
     return ", ".join(f"{word}→{math.prod(sizes)}" for word, sizes in shares.items()) or "replicated"
+
+
+def cut_word(choice: Choice, words: Mapping[str, str]) -> str:
+    """The word for the dim that an axis cuts; none where every coordinate, or only the first one, runs all of it."""
+    if not isinstance(choice, Cut):
+        return ""
+    label = choice.dim if choice.dim in words else next((s for s in choice.operands if s not in STATES), "")
+    return words.get(label, label or "partial sums") if label or choice.out == PARTIAL else ""

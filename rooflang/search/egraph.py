@@ -14,24 +14,22 @@ from typing import Literal
 
 import numpy as np
 
-from rooflang.eqsat import saturate_all
+from rooflang.eqsat import Limits, StopReason, saturate_all
 from rooflang.errors import CapacityError, LimitReached, PlacementError
 from rooflang.extractors.bounds import quick_bounds_s
 from rooflang.extractors.costed import CostedGraph
 from rooflang.extractors.layouts import FloatArray
 from rooflang.extractors.stages import extract
 from rooflang.extractors.task import Extraction, Objective, Stages, Task
-from rooflang.hw import Mesh, mesh_factorisations
+from rooflang.hw import Mesh
 from rooflang.place.grid import balanced, layer_labels, partition
 from rooflang.search.evaluate import evaluate
+from rooflang.search.fix import FREE, Fixed
 from rooflang.search.point import Evaluated, Found, Point, nearer
 from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
 from rooflang.search.validate import validate
 from rooflang.sim.result import Overlap
-
-#: Mesh axes that the search uses.
-MAX_AXES = 2
 
 #: Relative gap at which the integer programme stops.
 GAP = 3e-3
@@ -43,6 +41,19 @@ EXTRACTION_S = 6.0
 LONE_EXTRACTION_S = 20.0
 
 _OBJECTIVE: dict[Overlap, Objective] = {"perfect": "max", "none": "sum"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How hard to search: the `gap` at which an extraction is good enough, e-nodes and facts of one saturation, and
+    the `seed` of the numbers on which plans are evaluated."""
+
+    gap: float = GAP
+    nodes: int = Limits().nodes
+    seed: int = 0
+
+
+_EFFORT = Effort()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +74,10 @@ class Configuration:
 
 @dataclass(kw_only=True)
 class _Tally:
-    """Counts of a running search."""
+    """Counts of a running search, and what it keeps to."""
 
+    fixed: Fixed
+    effort: Effort
     configurations: int = 0
     screened_out: int = 0
     impossible: int = 0
@@ -82,16 +95,24 @@ def configurations(
     overlap: Overlap,
     disabled: frozenset[str],
     progress: Progress,
+    fixed: Fixed = FREE,
+    effort: Effort = _EFFORT,
 ) -> list[Configuration]:
-    """Every mesh of at most two axes for a number of stages, priced at all batch sizes in one call each; at the time
-    limit those that are priced by then."""
+    """Every mesh of at most two axes for a number of stages, priced at all batch sizes in one call each; at a limit
+    those that are priced by then."""
     out: list[Configuration] = []
-    labels = partition(problem.blocks, balanced(len(layer_labels(problem.blocks)), stages))
-    for sizes in mesh_factorisations(problem.cluster, stages, MAX_AXES):
+    layers = fixed.partition or balanced(len(layer_labels(problem.blocks)), stages)
+    labels = partition(problem.blocks, layers)
+    for space in fixed.spaces(problem, stages):
+        sizes = space.sizes
         if progress.expired:
             break
         progress.say(f"saturating and pricing mesh {sizes}, pipeline {stages}")
-        frozen = saturate_all(problem.blocks, len(sizes), disabled=disabled)
+        limits = Limits(nodes=effort.nodes)
+        saturated = saturate_all(problem.blocks, len(sizes), disabled=disabled, limits=limits)
+        if any(block.stats.stop is not StopReason.SATURATED for block in saturated.values()):
+            progress.note("node limit")
+        frozen = space.menus(saturated)
         cost = problem.cost(Mesh.lay(problem.cluster, sizes, stages=stages), np.array(batches, np.float64))
         try:
             costed = CostedGraph.of(problem.blocks, frozen, cost)
@@ -109,15 +130,17 @@ def search_egraph(
     overlap: Overlap,
     disabled: frozenset[str],
     progress: Progress,
+    *,
+    fixed: Fixed = FREE,
+    effort: Effort = _EFFORT,
 ) -> Found:
-    """Search all configurations; batch sizes ascend. It stops `complete`, by the `time limit`, or `interrupted`: Ctrl-C
-    keeps what it has."""
-    tally = _Tally()
+    """Search all configurations that keep to what is `fixed`; batch sizes ascend. It stops `complete`, by a limit of
+    `progress`, by the `node limit`, or `interrupted`: Ctrl-C keeps what it has."""
+    tally = _Tally(fixed=fixed, effort=effort)
     patience_s = max(EXTRACTION_S, LONE_EXTRACTION_S / len(batches))
-    stopped_by = "complete"
     try:
         for stages in degrees:
-            mine = configurations(problem, stages, batches, overlap, disabled, progress)
+            mine = configurations(problem, stages, batches, overlap, disabled, progress, fixed, effort)
             full: list[int] = []
             for at, batch in enumerate(batches):
                 if progress.expired:
@@ -126,8 +149,7 @@ def search_egraph(
                     continue
                 if _search_batch(problem, mine, at, batch, overlap, patience_s, progress, tally) == "full":
                     full.append(batch)
-        if progress.expired:
-            stopped_by = "time limit"
+        stopped_by = progress.stopped_by
     except KeyboardInterrupt:
         stopped_by = "interrupted"
     evaluated = Evaluated(
@@ -172,7 +194,13 @@ def _search_batch(
             bound_s, cut_off = min(bound_s, quick_s), True
             continue
         try:
-            found = extract(task, time_limit_s=min(patience_s, progress.remaining_s), gap=GAP, cutoff_s=cutoff_s)
+            found = extract(
+                task,
+                time_limit_s=min(patience_s, progress.remaining_s),
+                gap=tally.effort.gap,
+                cutoff_s=cutoff_s,
+                repartition=tally.fixed.partition is None,
+            )
         except CapacityError as error:
             full, tally.nearest = True, nearer(tally.nearest, error)
             tally.impossible += 1
@@ -194,19 +222,24 @@ def _search_batch(
             best = found
     if best is None:
         return "dominated" if cut_off else "full" if full and not unsure else "impossible"
-    return _simulate(problem, best, batch, bound_s, overlap, tally)
+    return _simulate(problem, best, batch, bound_s, overlap, progress, tally)
 
 
 def _simulate(
-    problem: Problem, best: Extraction, batch: int, bound_s: float, overlap: Overlap, tally: _Tally
+    problem: Problem,
+    best: Extraction,
+    batch: int,
+    bound_s: float,
+    overlap: Overlap,
+    progress: Progress,
+    tally: _Tally,
 ) -> Literal["found", "full"]:
     plan = best.plan("e-graph")
-    validate(plan, problem.blocks, problem.cluster)
+    validate(plan, problem.blocks, problem.cluster, seed=tally.effort.seed)
     tally.simulated += 1
-    scope = (
-        f"for its batch and number of stages: all meshes of at most {MAX_AXES} axes, all contiguous partitions,"
-        f" one plan per block kind, {overlap} overlap"
-    )
+    scope = tally.fixed.scope(overlap)
+    if progress.stopped_by == "node limit":
+        scope += ", in e-graphs cut off by the node limit"
     try:
         tally.points.append(evaluate(problem, plan, batch, overlap=overlap, bound_s=bound_s, bound_scope=scope))
     except CapacityError as error:

@@ -12,11 +12,11 @@ from rooflang.place.grid import SEQ, grid_plan
 from rooflang.place.lower import lower
 from rooflang.place.plan import Plan
 from rooflang.search.evaluate import evaluate
+from rooflang.search.fix import FREE, Fixed
 from rooflang.search.point import Evaluated, Found, Point, nearer
 from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
 from rooflang.search.screen import screen
-from rooflang.search.sizes import grid_shapes
 from rooflang.sim.result import Overlap
 
 
@@ -48,15 +48,22 @@ class _Sweep:
 
 
 def search_grid(
-    problem: Problem, degrees: Sequence[int], batches: Sequence[int], overlap: Overlap, progress: Progress
+    problem: Problem,
+    degrees: Sequence[int],
+    batches: Sequence[int],
+    overlap: Overlap,
+    progress: Progress,
+    *,
+    fixed: Fixed = FREE,
 ) -> Found:
-    """Simulate, per batch size, the plans that no plan which fits beats in both throughput and interactivity.
+    """Simulate, per batch size, the plans that no plan which fits beats in both throughput and interactivity, and that
+    keep to what is `fixed` (a shape, a partition).
 
-    It stops `complete`, by the `time limit`, or `interrupted`: Ctrl-C keeps what it has.
+    It stops `complete`, by a limit of `progress`, or `interrupted`: Ctrl-C keeps what it has.
     """
-    sweep, stopped_by = _Sweep(), "complete"
+    sweep = _Sweep()
     try:
-        _screen(problem, degrees, batches, overlap, progress, sweep)
+        _screen(problem, degrees, batches, overlap, progress, sweep, fixed)
         capacity = problem.cluster.device.hbm_bytes
         worth = [c for c in sweep.candidates if c.least_bytes <= capacity]
         if not worth and sweep.candidates:
@@ -69,8 +76,7 @@ def search_grid(
                 progress.say(f"simulating batch {candidate.batch} {candidate.plan.origin}")
                 if _simulate(problem, candidate, overlap, sweep):
                     shortest_s[candidate.batch] = candidate.latency_s
-        if progress.expired:
-            stopped_by = "time limit"
+        stopped_by = progress.stopped_by
     except KeyboardInterrupt:
         stopped_by = "interrupted"
     impossible = sweep.looked - len(sweep.candidates)
@@ -100,10 +106,11 @@ def _screen(
     overlap: Overlap,
     progress: Progress,
     sweep: _Sweep,
+    fixed: Fixed = FREE,
 ) -> None:
     """Collect every plan at every batch size that divides."""
     sizes = np.array(batches, np.float64)
-    for dp, cp, pp in grid_shapes(problem, degrees):
+    for dp, cp, pp in fixed.shapes(problem, degrees):
         if progress.expired:
             return
         progress.say(f"grid dp{dp} cp{cp} pp{pp}")
@@ -111,7 +118,7 @@ def _screen(
         sweep.looked += len(batches)
         try:
             graph = problem.graph.resized(batch=quantum) if problem.has_batch else problem.graph
-            plan = grid_plan(graph, problem.cluster, dp=dp, cp=cp, pp=pp)
+            plan = grid_plan(graph, problem.cluster, dp=dp, cp=cp, pp=pp, partition_layers=fixed.partition)
         except PlacementError:
             continue
         cost = problem.cost(plan.mesh, sizes if problem.has_batch else None)

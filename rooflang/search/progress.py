@@ -1,7 +1,9 @@
-"""Progress of a search: a line that is replaced, on terminals only, once the work has taken two seconds."""
+"""Progress of a search: a line that is replaced, on terminals only, once the work has taken two seconds; and the limits
+that end it."""
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -12,14 +14,23 @@ _EVERY_S = 0.1
 
 
 class Progress:
-    """Says what a search is doing and knows its time limit.
+    """Says what a search is doing and knows its limits: seconds, and bytes of memory of this process.
 
     `sink` receives each message (default: a self-replacing line on stderr, if that is a terminal).
     """
 
-    def __init__(self, *, sink: Callable[[str], None] | None = None, limit_s: float = float("inf")) -> None:
+    def __init__(
+        self,
+        *,
+        sink: Callable[[str], None] | None = None,
+        limit_s: float = float("inf"),
+        limit_bytes: float = float("inf"),
+    ) -> None:
         self.started_s = time.monotonic()
         self.limit_s = limit_s
+        self.limit_bytes = limit_bytes
+        self._stop = ""
+        self._noted = ""
         self._sink = sink or (_replace_line if sys.stderr.isatty() else None)
         self._last_s = self.started_s
 
@@ -34,7 +45,21 @@ class Progress:
 
     @property
     def expired(self) -> bool:
-        return self.elapsed_s >= self.limit_s
+        """Has a limit been reached? Once it has, it stays so."""
+        if not self._stop and self.elapsed_s >= self.limit_s:
+            self._stop = "time limit"
+        if not self._stop and self.limit_bytes < float("inf") and _resident_bytes() >= self.limit_bytes:
+            self._stop = "memory limit"
+        return bool(self._stop)
+
+    def note(self, limit: str) -> None:
+        """A limit cut a part of the work short, and the rest goes on."""
+        self._noted = limit
+
+    @property
+    def stopped_by(self) -> str:
+        """`complete`, or the limit that ended the work or a part of it."""
+        return ("" if not self.expired else self._stop) or self._noted or "complete"
 
     def say(self, message: str) -> None:
         """Show what is being done, at most ten times a second."""
@@ -47,6 +72,18 @@ class Progress:
         """Clear the line."""
         if self._sink is _replace_line:
             _replace_line("")
+
+
+def _resident_bytes() -> int:
+    """Memory that this process occupies; where the system does not tell, the most that it has occupied."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        import resource
+
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def _replace_line(message: str) -> None:

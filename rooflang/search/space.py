@@ -1,0 +1,54 @@
+"""One mesh, and the layouts that a search may choose from on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from rooflang.eqsat import FrozenBlock
+from rooflang.ir.layout import Mode
+from rooflang.place.words import cut_word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpRule:
+    """How one operator has to lie: so many `parts` along the dims of those words; with `whole` cut along none; with
+    `axes` cut along those words axis by axis (an empty word: not cut)."""
+
+    parts: Mapping[str, int] = field(default_factory=dict)
+    whole: bool = False
+    axes: tuple[str, ...] | None = None
+
+    def allows(self, cuts: tuple[str, ...], sizes: tuple[int, ...]) -> bool:
+        """Does a layout with those cuts, on axes of those sizes, keep to it?"""
+        if (self.whole and any(cuts)) or self.axes not in (None, cuts):
+            return False
+        return all(
+            math.prod(size for cut, size in zip(cuts, sizes) if cut == word) == parts
+            for word, parts in self.parts.items()
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """A mesh by the `sizes` of its axes. `rules` by operator, of each kind of block, restrict how those lie; a fused
+    kernel has to keep to the rules of all that it covers. `words` are those of the graph's labels."""
+
+    sizes: tuple[int, ...]
+    words: Mapping[str, str]
+    rules: Mapping[str, OpRule]
+
+    def menus(self, frozen: Mapping[str, FrozenBlock]) -> Mapping[str, FrozenBlock]:
+        """The blocks of saturated e-graphs with the layouts that are left to choose from."""
+        if not self.rules:
+            return frozen
+        return {
+            name: replace(block, modes=tuple(mode for mode in block.modes if self._allows(mode)))
+            for name, block in frozen.items()
+        }
+
+    def _allows(self, mode: Mode) -> bool:
+        rules = [self.rules[name] for name in mode.covers if name in self.rules]
+        cuts = tuple(cut_word(choice, self.words) for choice in mode.choices) if rules else ()
+        return all(rule.allows(cuts, self.sizes) for rule in rules)
