@@ -26,7 +26,9 @@ DECLARED = {
     ("grouped_decode", "kv"),
     ("pool", "seq"),
     ("view", "outer"),
+    ("rename", "new"),
     ("kv_append", "replica"),
+    ("kv_append_several", "replica"),
     ("conv_push", "replica"),
     ("delta_update", "replica"),
 }
