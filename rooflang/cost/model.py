@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rooflang.assumptions import Assumptions
-from rooflang.cost.network import all_to_all, collective, latency_s, neighbour
+from rooflang.cost.network import all_to_all, collective, latency_s, neighbour, through_nics
 from rooflang.cost.record import Cost
 from rooflang.cost.tiers import Tiers, with_tiers
 from rooflang.hw.cluster import Cluster
@@ -145,10 +145,9 @@ class CostModel:
         """Cost of handing a value from a rank of a pipeline stage to the same rank of the next one, over the fabric
         level that lies between the two blocks of GPUs."""
         here, there = stage * self.mesh.gpus, (stage + 1) * self.mesh.gpus
-        inside = here // self.cluster.domain == there // self.cluster.domain
-        level = self.cluster.levels[0] if inside else self.cluster.levels[-1]
+        level = self.cluster.level_between(here, there)
         return Cost(
-            levels_s={level.name: self.bytes(tensor, spec) / level.bytes_per_s},
+            levels_s=through_nics(self.cluster, {level.name: self.bytes(tensor, spec) / level.bytes_per_s}),
             alpha_s=latency_s(self.cluster, {level.name: 2}) if self.assumptions.remote_latency else 0.0,
         )
 

@@ -6,8 +6,9 @@ one rank holds.
 
 Hierarchical (physical): each level carries what has to cross it, levels overlap, the slowest counts. A ring or an
 in-switch gather moves T·(w_1−1)/w_1 inside a domain; across domains every rank brings only its share,
-T/w_1·(w_2−1)/w_2, and so on (the rail-aligned algorithm of NCCL). An all-reduce is a reduce-scatter and an
-all-gather; with `switch_reduction` the scale-up switch adds, and each port carries (w_1+1)/w_1 of T (NVLink SHARP).
+T/w_1·(w_2−1)/w_2, and so on (the rail-aligned algorithm of NCCL). What crosses a spine crosses the NICs
+too. An all-reduce is a reduce-scatter and an all-gather; with `switch_reduction` the scale-up switch adds, and each
+port carries (w_1+1)/w_1 of T (NVLink SHARP).
 A gather fills the port of its one receiver as an all-gather fills all ports, and a scatter that of its sender; through
 a broadcast, and a reduce, every port passes all of T on.
 
@@ -43,6 +44,16 @@ def latency_s(cluster: Cluster, group: Mapping[str, int]) -> float:
     return max((lv.latency_s for lv in cluster.levels if group.get(lv.name, 1) > 1), default=0.0)
 
 
+def through_nics(cluster: Cluster, seconds: dict[str, Num]) -> dict[str, Num]:
+    """Seconds per level, when what goes over a spine takes its time on the level between domains as well: both are one
+    link of the NIC."""
+    if len(cluster.levels) < 3 or cluster.levels[2].name not in seconds:
+        return seconds
+    out, spine = cluster.levels[1:]
+    both = seconds.get(out.name, 0.0) + seconds[spine.name] * (spine.bytes_per_s / out.bytes_per_s)
+    return {**seconds, out.name: both}
+
+
 def all_to_all(cluster: Cluster, group: Mapping[str, int], bytes_per_rank: Num) -> dict[str, Num]:
     """Seconds per level when each rank sends an equal part of its bytes to every rank of the group, itself included."""
     out: dict[str, Num] = {}
@@ -51,12 +62,12 @@ def all_to_all(cluster: Cluster, group: Mapping[str, int], bytes_per_rank: Num) 
     for name, size, rate in _levels(cluster, group):
         out[name] = bytes_per_rank * ((inner * size - inner) / total) / rate
         inner *= size
-    return out
+    return through_nics(cluster, out)
 
 
 def neighbour(cluster: Cluster, group: Mapping[str, int], bytes_per_rank: Num) -> dict[str, Num]:
     """Seconds per level when each rank sends its bytes to the next one of the group."""
-    return {name: bytes_per_rank / rate for name, _, rate in _levels(cluster, group)}
+    return through_nics(cluster, {name: bytes_per_rank / rate for name, _, rate in _levels(cluster, group)})
 
 
 def collective(
@@ -79,7 +90,7 @@ def collective(
             through = min(through, (size + 1) / size)
         out[level] = share * through / rate
         share = share / size
-    return out
+    return through_nics(cluster, out)
 
 
 def _bottleneck(levels: Sequence[tuple[str, int, float]], moved: Num, cap: float, *, whole: bool) -> dict[str, Num]:

@@ -58,9 +58,12 @@ class Cluster:
     platform: Platform = field(repr=False)
     gpus: int
     domain: int
+    pod: int
+    """Domains in a pod; all of them on a platform without a spine."""
     device: Device = field(repr=False)
     levels: tuple[Level, ...] = field(repr=False)
-    """Innermost first: inside a domain, between domains (of size 1 when there is only one)."""
+    """Innermost first: inside a domain, between domains, on a platform with a spine between pods (each of size 1 when
+    there is only one)."""
     tiers: tuple[Tier, ...] = field(repr=False)
     """Nearest first: hbm, dram, and nvme where the platform has drives."""
     digest: str = field(repr=False)
@@ -74,7 +77,8 @@ class Cluster:
         """
         record = platform if isinstance(platform, Platform) else load_platform(platform)
         size = _domain_size(record, gpus) if domain is None else _checked_domain(record, gpus, domain)
-        levels, tiers = measure(record, size, gpus // size)
+        pod = _pod_size(record, gpus // size)
+        levels, tiers = measure(record, size, pod, gpus // size // pod)
         capacities = {tier.name: tier.capacity_bytes for tier in tiers}
         device = Device(
             name=record.gpu.name,
@@ -89,6 +93,7 @@ class Cluster:
             platform=record,
             gpus=gpus,
             domain=size,
+            pod=pod,
             device=device,
             levels=levels,
             tiers=tiers,
@@ -106,6 +111,13 @@ class Cluster:
             if level.name == name:
                 return level
         raise UnknownNameError("fabric level", name, (level.name for level in self.levels), where=self.platform.name)
+
+    def level_between(self, gpu: int, other: int) -> Level:
+        """The level over which two GPUs talk."""
+        domain, peer = gpu // self.domain, other // self.domain
+        if domain == peer:
+            return self.levels[0]
+        return self.levels[1] if domain // self.pod == peer // self.pod else self.levels[-1]
 
     def tier(self, name: str) -> Tier:
         """The memory tier `hbm`, `dram` or `nvme` as one GPU sees it; `HardwareError` when there is none."""
@@ -144,7 +156,7 @@ class Cluster:
 def _graph(cluster: Cluster) -> networkx.MultiDiGraph:
     import networkx
 
-    return networkx.freeze(build_graph(cluster.platform, cluster.gpus, cluster.domain))
+    return networkx.freeze(build_graph(cluster.platform, cluster.gpus, cluster.domain, cluster.pod))
 
 
 def _digest(platform: Platform, gpus: int, domain: int) -> str:
@@ -168,6 +180,20 @@ def _domain_size(platform: Platform, gpus: int) -> int:
         if gpus % size == 0:
             return size
     raise _do_not_factor(platform, gpus)
+
+
+def _pod_size(platform: Platform, domains: int) -> int:
+    """Domains in a pod: those of a full one, or all where they are fewer."""
+    spine = platform.spine
+    if spine is None or domains <= spine.domains:
+        return domains
+    if domains % spine.domains:
+        raise HardwareError(
+            f"domains that do not factor: {domains} into pods of {spine.domains}",
+            where=platform.name,
+            expected=f"a multiple of spine.domains = {spine.domains} domains, or fewer",
+        )
+    return spine.domains
 
 
 def _checked_domain(platform: Platform, gpus: int, domain: int) -> int:

@@ -22,7 +22,8 @@ TIERS = ("hbm", "dram", "nvme")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """A fabric level. `size` is how many members it joins: GPUs of a domain, or domains of the cluster."""
+    """A fabric level. `size` is how many members it joins: GPUs of a domain, domains of a pod (without a spine: of the
+    cluster), pods of the cluster."""
 
     name: str
     size: int
@@ -51,8 +52,8 @@ class Tier:
     """Whether reads and writes share the bandwidth."""
 
 
-def measure(platform: Platform, domain: int, domains: int) -> tuple[tuple[Level, ...], tuple[Tier, ...]]:
-    """The levels, innermost first, and the tiers of a cluster of `domains` domains of `domain` GPUs.
+def measure(platform: Platform, domain: int, pod: int, pods: int) -> tuple[tuple[Level, ...], tuple[Tier, ...]]:
+    """The levels, innermost first, and the tiers of a cluster of `pods` pods of `pod` domains of `domain` GPUs.
 
     Raises `HardwareError` when two GPUs, or a GPU and its memory, have no route.
     """
@@ -60,12 +61,15 @@ def measure(platform: Platform, domain: int, domains: int) -> tuple[tuple[Level,
     # A second board, where the domain has one, gives the first one's last GPU its neighbour.
     stretch = min(domain, 2 * board)
     graph = build_graph(platform, 2 * stretch, stretch)
-    levels = (
+    levels = [
         _scale_up(graph, platform, board, stretch, domain),
-        _scale_out(graph, platform, board, stretch, domains),
-    )
+        _between_domains(graph, platform, board, stretch, platform.scale_out.name, pod),
+    ]
+    if platform.spine:
+        apart = build_graph(platform, 2 * stretch, stretch, pod=1)
+        levels.append(_between_domains(apart, platform, board, stretch, platform.spine.name, pods))
     names = TIERS if platform.ssd else TIERS[:2]
-    return levels, tuple(_tier(graph, platform, name, board, stretch) for name in names)
+    return tuple(levels), tuple(_tier(graph, platform, name, board, stretch) for name in names)
 
 
 def _scale_up(graph: networkx.MultiDiGraph, platform: Platform, board: int, stretch: int, domain: int) -> Level:
@@ -78,12 +82,14 @@ def _scale_up(graph: networkx.MultiDiGraph, platform: Platform, board: int, stre
     return Level(name=fabric.name, size=domain, bytes_per_s=bytes_per_s, latency_s=latency_s)
 
 
-def _scale_out(graph: networkx.MultiDiGraph, platform: Platform, board: int, stretch: int, domains: int) -> Level:
+def _between_domains(
+    graph: networkx.MultiDiGraph, platform: Platform, board: int, stretch: int, name: str, size: int
+) -> Level:
     bytes_per_s, latency_s = _send(graph, [(gpu, gpu + stretch) for gpu in range(board)])
     cap = platform.scale_out.domain_cap_bytes_per_s
     return Level(
-        name=platform.scale_out.name,
-        size=domains,
+        name=name,
+        size=size,
         bytes_per_s=bytes_per_s,
         latency_s=latency_s,
         domain_cap_bytes_per_s=math.inf if cap is None else float(cap),

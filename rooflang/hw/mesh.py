@@ -193,16 +193,22 @@ def _stage_gpus(cluster: Cluster, stages: int) -> int:
 
 
 def _rooms(cluster: Cluster, gpus: int) -> list[Factor]:
-    """How many of a stage's GPUs lie on each level, innermost first: all in one domain, or in whole domains."""
-    inside = min(gpus, cluster.domain)
-    if cluster.domain % inside or gpus % inside:
-        raise PlacementError(
-            f"a stage of {gpus} GPUs does not lie evenly on domains of {cluster.domain}",
-            where="mesh",
-            expected=f"a divisor or a multiple of {cluster.domain}",
-        )
-    sizes = (inside, gpus // inside)
-    return [Factor(level=level.name, size=size) for level, size in zip(cluster.levels, sizes)]
+    """How many of a stage's GPUs lie on each level, innermost first: all in one domain, or in whole domains, and the
+    same with pods."""
+    rooms: list[Factor] = []
+    left = gpus
+    for level, size, members in zip(cluster.levels, (cluster.domain, cluster.pod), ("domains", "pods")):
+        part = min(left, size)
+        if size % part or left % part:
+            whole = size * gpus // left
+            raise PlacementError(
+                f"a stage of {gpus} GPUs does not lie evenly on {members} of {whole}",
+                where="mesh",
+                expected=f"a divisor or a multiple of {whole}",
+            )
+        rooms.append(Factor(level=level.name, size=part))
+        left //= part
+    return [*rooms, *(Factor(level=level.name, size=left) for level in cluster.levels[2:])]
 
 
 def _take(room: list[Factor], size: int, *, where: str) -> tuple[Factor, ...]:

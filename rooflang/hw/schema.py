@@ -76,6 +76,19 @@ class ScaleOut(Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     domain_cap_bytes_per_s: BytesPerS | None = field(name="domain_cap", default=None)
 
 
+class Spine(Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[spine]`: joins pods of `domains` scale-up domains, where the fabric between domains is not flat.
+
+    A NIC's share of the way up is its bandwidth divided by `oversubscription`; `latency` is what the way over the
+    spine adds to each half of the route. Rails need no words here: GPU k of a domain talks to GPU k of another one.
+    """
+
+    name: Text
+    domains: Count
+    oversubscription: Annotated[float, Meta(ge=1)] = 1.0
+    latency_s: Seconds = field(name="latency")
+
+
 class Nic(Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`[nic]`: what a NIC is plugged into, and that link."""
 
@@ -154,6 +167,7 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     pcie_switch: PcieSwitch | None = None
     c2c: C2c | None = None
     ssd: Ssd | None = None
+    spine: Spine | None = None
 
 
 def platform_names() -> tuple[str, ...]:
@@ -187,6 +201,13 @@ def _check(platform: Platform, path: Path) -> None:
                 where=f"{path}: gpu.emulated.{dtype}",
                 expected="a dtype without a peak, carried by one of " + ", ".join(sorted(gpu.peaks)),
             )
+    fabrics = [part.name for part in (scale_up, platform.scale_out, platform.spine) if part]
+    if len(set(fabrics)) < len(fabrics):
+        raise HardwareError(
+            f"two fabrics of one name: {', '.join(fabrics)}",
+            where=f"{path}: scale_up.name, scale_out.name" + (", spine.name" if platform.spine else ""),
+            expected="a name of its own for each",
+        )
     if scale_up.largest % scale_up.multiple_of:
         raise HardwareError(
             f"the largest domain ({scale_up.largest}) is not a multiple of {scale_up.multiple_of}",

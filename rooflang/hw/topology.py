@@ -1,8 +1,9 @@
 """From a platform to its graph of parts: GPUs, memories, switches, NICs and CPUs, joined by directed links.
 
-Nodes are `gpu0`, `hbm0`, `cpu0`, `dram0`, `pcie0`, `nic0`, `ssd0`, `switch0` (one per domain) and `switch-out`,
-numbered over the whole cluster, with the attribute `kind` and what they can do (`peaks`, `capacity_bytes`). Edges are
-keyed by fabric and carry `bandwidth_bytes_per_s`, `latency_s` and `half_duplex` (both directions share the bandwidth).
+Nodes are `gpu0`, `hbm0`, `cpu0`, `dram0`, `pcie0`, `nic0`, `ssd0`, `switch0` (one per domain) and `switch-out` (between
+all domains; on a platform with a spine `port0` for each NIC, `leaf0` for each pod, and `spine`), numbered over the
+whole cluster, with the attribute `kind` and what they can do (`peaks`, `capacity_bytes`). Edges are keyed by fabric
+and carry `bandwidth_bytes_per_s`, `latency_s` and `half_duplex` (both directions share the bandwidth).
 """
 
 from __future__ import annotations
@@ -17,21 +18,24 @@ if TYPE_CHECKING:
     import networkx
 
 
-def build_graph(platform: Platform, gpus: int, domain: int) -> networkx.MultiDiGraph:
-    """The hardware graph of `gpus` GPUs in scale-up domains of `domain`, which divides `gpus`.
+def build_graph(platform: Platform, gpus: int, domain: int, pod: int | None = None) -> networkx.MultiDiGraph:
+    """The hardware graph of `gpus` GPUs in scale-up domains of `domain`, which divides `gpus`; with a spine, in pods of
+    `pod` domains (by default one pod).
 
     Links of bandwidth 0 are left out. Parts of a domain are never shared with another domain.
     """
     import networkx
 
     graph = networkx.MultiDiGraph(name=platform.name)
-    graph.add_node("switch-out", kind="switch")
+    graph.add_nodes_from({outer_switch(platform, gpu, domain, pod) for gpu in range(0, gpus, domain)}, kind="switch")
+    if platform.spine:
+        graph.add_node("spine", kind="switch")
     for index in range(gpus // domain):
         graph.add_node(f"switch{index}", kind="switch")
     for gpu in range(gpus):
         _add_gpu(graph, platform, gpu, domain)
         _add_host(graph, platform, gpu, domain)
-        _add_nic(graph, platform, gpu, domain)
+        _add_nic(graph, platform, gpu, domain, pod)
         _add_ssd(graph, platform, gpu, domain)
     _add_cpu_links(graph, platform, gpus, domain)
     return graph
@@ -40,6 +44,13 @@ def build_graph(platform: Platform, gpus: int, domain: int) -> networkx.MultiDiG
 def shared_by(gpu: int, gpus_per_part: int, domain: int) -> int:
     """Number of the part that serves `gpu` when each serves `gpus_per_part` successive GPUs of one domain."""
     return gpu // domain * ceil(domain / gpus_per_part) + gpu % domain // gpus_per_part
+
+
+def outer_switch(platform: Platform, gpu: int, domain: int, pod: int | None = None) -> str:
+    """The switch between the domains that `gpu`'s NIC is plugged into: the only one, or that of its pod."""
+    if platform.spine is None:
+        return "switch-out"
+    return f"leaf{0 if pod is None else gpu // (domain * pod)}"
 
 
 def home_memory(platform: Platform, tier: str, gpu: int, domain: int) -> str:
@@ -92,12 +103,22 @@ def _add_host(graph: networkx.MultiDiGraph, platform: Platform, gpu: int, domain
         _join(graph, f"gpu{gpu}", switch, "pcie", pcie.gpu_bandwidth_bytes_per_s, pcie.latency_s)
 
 
-def _add_nic(graph: networkx.MultiDiGraph, platform: Platform, gpu: int, domain: int) -> None:
+def _add_nic(graph: networkx.MultiDiGraph, platform: Platform, gpu: int, domain: int, pod: int | None) -> None:
+    """The NIC with its link out. What an oversubscribed spine leaves it is a link of its own: all NICs of a pod have
+    equal shares of the way up."""
     nic = f"nic{shared_by(gpu, platform.nic.gpus_per_nic, domain)}"
     if nic not in graph:
         out = platform.scale_out
         graph.add_node(nic, kind="nic")
-        _join(graph, nic, "switch-out", out.name, out.bandwidth_bytes_per_s, out.latency_s)
+        switch, rate = outer_switch(platform, gpu, domain, pod), out.bandwidth_bytes_per_s
+        if spine := platform.spine:
+            port = nic.replace("nic", "port")  # where the way to the pod and the way up part
+            graph.add_node(port, kind="switch")
+            _join(graph, nic, port, out.name, rate, out.latency_s)
+            _join(graph, port, switch, out.name, rate, 0.0)
+            _join(graph, port, "spine", spine.name, rate / spine.oversubscription, spine.latency_s)
+        else:
+            _join(graph, nic, switch, out.name, rate, out.latency_s)
     host = _attachment(platform, platform.nic.attach, gpu, domain)
     _join(graph, host, nic, "pcie", platform.nic.bandwidth_bytes_per_s, platform.nic.latency_s)
 

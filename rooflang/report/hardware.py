@@ -24,12 +24,13 @@ def show_platforms(platforms: Sequence[Platform]) -> str:
                 platform.description,
             )
         )
-    return table(("<name", "HBM", "HBM rate", "NVLink", "domain", "<description"), rows)
+    return table(("<name", "HBM", "HBM rate", "scale-up", "domain", "<description"), rows)
 
 
 def show_platform(platform: Platform) -> str:
     """Peaks, fabric levels and memory tiers as one GPU sees them in a cluster of two full domains, and the sources."""
-    cluster = Cluster.of(platform, 2 * platform.scale_up.largest)
+    pods = platform.spine.domains if platform.spine else 1
+    cluster = Cluster.of(platform, 2 * pods * platform.scale_up.largest)
     peaks = [
         (
             dtype,
@@ -40,7 +41,7 @@ def show_platform(platform: Platform) -> str:
     ]
     levels = [
         (level.name, str(level.size), _per_s(level.bytes_per_s), show_seconds(level.latency_s), members)
-        for level, members in zip(cluster.levels, ("GPUs of a domain", "domains, any number of them"), strict=True)
+        for level, members in zip(cluster.levels, _members(platform), strict=True)
     ]
     tiers = [
         (
@@ -62,6 +63,12 @@ def show_platform(platform: Platform) -> str:
             "Sources\n" + facts(_sources(platform)),
         )
     )
+
+
+def _members(platform: Platform) -> tuple[str, ...]:
+    if platform.spine is None:
+        return "GPUs of a domain", "domains, any number of them"
+    return "GPUs of a domain", "domains of a pod", "pods, any number of them"
 
 
 def _per_s(bytes_per_s: float) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from rooflang.hw.cluster import Cluster
 from rooflang.hw.routes import Route, find_route
 from rooflang.hw.schema import Platform
-from rooflang.hw.topology import board_size, build_graph, home_memory, shared_by
+from rooflang.hw.topology import board_size, build_graph, home_memory, outer_switch, shared_by
 from rooflang.sim.fleet import LinkOverride, Override
 
 if TYPE_CHECKING:
@@ -76,12 +76,12 @@ def _healthy(cluster: Cluster, lanes: Sequence[Lane]) -> tuple[dict[tuple[Lane, 
     """The routes of every lane and GPU, as all boards are alike, and the bandwidth of each link on them."""
     board = board_size(cluster.platform, cluster.domain)
     stretch = min(cluster.domain, 2 * board)
-    graph = build_graph(cluster.platform, 2 * stretch, stretch)
+    graph = build_graph(cluster.platform, 2 * stretch, stretch, pod=1)
     routes: dict[tuple[Lane, int], list[Edge]] = {}
     speeds: dict[Edge, float] = {}
     for lane in lanes:
         for place in range(board):
-            route = _route(graph, cluster.platform, lane, place, stretch)
+            route = _route(graph, cluster.platform, lane, place, stretch, pod=1)
             for gpu in range(place, cluster.gpus, 1):
                 if gpu % cluster.domain % board == place:
                     edges = [_moved(edge, cluster, gpu - place) for edge in _edges(graph, route)]
@@ -90,13 +90,15 @@ def _healthy(cluster: Cluster, lanes: Sequence[Lane]) -> tuple[dict[tuple[Lane, 
     return routes, speeds
 
 
-def _route(graph: networkx.MultiDiGraph, platform: Platform, lane: Lane, gpu: int, domain: int) -> Route:
+def _route(graph: networkx.MultiDiGraph, platform: Platform, lane: Lane, gpu: int, domain: int, pod: int) -> Route:
     """From a GPU to the switch of a level (`out`, `in` the other way), or between it and its memory of a tier."""
     name, direction = lane
     if name == platform.scale_up.name:
         far = f"switch{gpu // domain}"
     elif name == platform.scale_out.name:
-        far = "switch-out"
+        far = outer_switch(platform, gpu, domain, pod)
+    elif platform.spine and name == platform.spine.name:
+        far = "spine"
     else:
         far = home_memory(platform, name, gpu, domain)
     near = f"gpu{gpu}"
@@ -120,8 +122,10 @@ def _moved(edge: Edge, cluster: Cluster, first: int) -> Edge:
 
 def _node(name: str, cluster: Cluster, first: int) -> str:
     kind = name.rstrip("0123456789")
-    if kind == name:  # the one switch between all domains
+    if kind == name:  # the one switch between all domains, or all pods
         return name
+    if kind == "leaf":
+        return outer_switch(cluster.platform, first, cluster.domain, cluster.pod)
     number = int(name[len(kind) :])
     if kind == "switch":
         return f"switch{number + first // cluster.domain}"
@@ -131,7 +135,7 @@ def _node(name: str, cluster: Cluster, first: int) -> str:
 def _gpus_per_part(platform: Platform, kind: str) -> int:
     if kind in ("cpu", "dram"):
         return platform.cpu.gpus_per_cpu
-    if kind == "nic":
+    if kind in ("nic", "port"):
         return platform.nic.gpus_per_nic
     if kind == "pcie" and platform.pcie_switch:
         return platform.pcie_switch.gpus_per_switch
@@ -141,12 +145,16 @@ def _gpus_per_part(platform: Platform, kind: str) -> int:
 
 
 def _own_links(cluster: Cluster, level: str, gpu: int) -> list[Edge]:
-    """Both directions of the link that a GPU (or its NIC) has on a level."""
+    """Both directions of the link that a GPU (or its NIC, or its NIC's port of a spine) has on a level."""
     platform = cluster.platform
     if level == platform.scale_up.name:
         near, far = f"gpu{gpu}", f"switch{gpu // cluster.domain}"
     else:
-        near, far = f"nic{shared_by(gpu, platform.nic.gpus_per_nic, cluster.domain)}", "switch-out"
+        number = shared_by(gpu, platform.nic.gpus_per_nic, cluster.domain)
+        if level != platform.scale_out.name:
+            near, far = f"port{number}", "spine"
+        else:
+            near, far = f"nic{number}", f"port{number}" if platform.spine else "switch-out"
     return [(near, far, level), (far, near, level)]
 
 
@@ -164,8 +172,8 @@ def _reroute(
     for (lane, gpu), edges in routes.items():
         if failed.isdisjoint(edges):
             continue
-        old = _route(whole, cluster.platform, lane, gpu, cluster.domain)
-        new = _route(graph, cluster.platform, lane, gpu, cluster.domain)
+        old = _route(whole, cluster.platform, lane, gpu, cluster.domain, cluster.pod)
+        new = _route(graph, cluster.platform, lane, gpu, cluster.domain, cluster.pod)
         edges[:] = _edges(graph, new)
         extra_s[lane][gpu] = new.latency_s - old.latency_s
         for edge, link in zip(edges, new.links):

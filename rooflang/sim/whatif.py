@@ -45,7 +45,11 @@ def _with_fabric(platform: Platform, level: str, factor: float) -> Platform:
         up = platform.scale_up
         faster = msgspec.structs.replace(up, bandwidth_bytes_per_s=BytesPerS(up.bandwidth_bytes_per_s * factor))
         return msgspec.structs.replace(platform, scale_up=faster)
-    out = platform.scale_out
+    out, spine = platform.scale_out, platform.spine
+    if spine is not None and level == spine.name:
+        # Less than 1 would mean that the way up is wider than the NICs, which are the limit then.
+        eased = max(1.0, spine.oversubscription / factor)
+        return msgspec.structs.replace(platform, spine=msgspec.structs.replace(spine, oversubscription=eased))
     cap = out.domain_cap_bytes_per_s
     wider = msgspec.structs.replace(
         out,
