@@ -20,6 +20,9 @@ Table = tuple[Names, FloatArray]
 #: Rounds in which states are dropped; more find little.
 _ROUNDS = 4
 
+#: Sums of tables up to this size, and up to this part of the whole, are written out before they are minimised.
+_SMALL, _SMALL_PART = 16_384, 8
+
 #: Times that all variables are gone through after a search among bounds.
 _DESCENTS = 20
 
@@ -29,13 +32,10 @@ _NEVER = 1e6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Step:
-    """How the best state of a variable follows from others: looked up in `best` (axes `names`), or, where the
-    variable's tables were split, searched in them."""
+    """An eliminated variable and the tables in which its best state is found once the others are known."""
 
     variable: int
-    names: Names
-    best: IntArray | None
-    tables: tuple[Table, ...] = ()
+    tables: tuple[Table, ...]
 
 
 class Tables:
@@ -148,10 +148,7 @@ class Tables:
         need not be the best, nor possible."""
         place = dict(kept)
         for step in reversed(self._steps):
-            if step.best is not None:
-                place[step.variable] = int(step.best[tuple(place[name] for name in step.names)])
-            else:
-                place[step.variable] = _best_state(step.variable, step.tables, place, len(self._states[step.variable]))
+            place[step.variable] = _best_state(step.variable, step.tables, place, len(self._states[step.variable]))
         if not self.exact:
             self._descend(place, set(kept))
         return {variable: int(self._states[variable][state]) for variable, state in place.items()}
@@ -177,17 +174,15 @@ class Tables:
     def _eliminate(self, variable: int, limit: int) -> None:
         mine = [table for table in self._tables if variable in table[0]]
         self._tables = [table for table in self._tables if variable not in table[0]]
-        groups = [self._joined(tables, variable) for tables in self._groups(mine, variable, limit)]
-        if len(groups) > 1:
-            self.exact = False
-            groups = _matched(groups, variable)
-            self._steps.append(_Step(variable=variable, names=(), best=None, tables=tuple(mine)))
-        for names, joined in groups:
-            axis, rest = names.index(variable), tuple(name for name in names if name != variable)
-            best = joined.argmin(axis=axis)
-            self._tables.append((rest, np.take_along_axis(joined, np.expand_dims(best, axis), axis).squeeze(axis)))
-            if len(groups) == 1:
-                self._steps.append(_Step(variable=variable, names=rest, best=best.astype(np.int16)))
+        self._steps.append(_Step(variable=variable, tables=tuple(mine)))
+        groups = self._groups(mine, variable, limit)
+        if len(groups) == 1:
+            self._tables.append(_folded(mine, variable, len(self._states[variable])))
+            return
+        self.exact = False
+        for names, joined in _matched([self._joined(tables, variable) for tables in groups], variable):
+            rest = tuple(name for name in names if name != variable)
+            self._tables.append((rest, joined.min(axis=names.index(variable))))
 
     def _joined(self, tables: list[Table], variable: int) -> Table:
         names = _scope(tables, variable)
@@ -242,6 +237,46 @@ def _join(tables: Sequence[Table], names: Names, shape: tuple[int, ...]) -> Floa
     for own, table in sorted(tables, key=lambda t: t[1].size):
         total = total + table.reshape([size if name in own else 1 for name, size in zip(names, shape)])
     return np.broadcast_to(total, shape)
+
+
+def _folded(tables: Sequence[Table], variable: int, count: int) -> Table:
+    """The sum of tables minimised over one of their variables, which has `count` states.
+
+    State by state, so that no table over all of the variables is ever written; which state was the best is looked up
+    later, for few of the others' states.
+    """
+    sizes = {name: size for names, table in tables for name, size in zip(names, table.shape)}
+    rest = sorted(sizes.keys() - {variable}, key=lambda name: (sizes[name], name))  # the longest inner loop last
+    order = [variable, *rest]
+    aligned = [_aligned(table, order) for table in sorted(tables, key=lambda t: t[1].size)]
+    large = max(_SMALL, math.prod(sizes[name] for name in rest) * count // _SMALL_PART)
+    parts: list[FloatArray] = []
+    for table in aligned:  # smaller ones are added up first
+        if parts and math.prod(np.broadcast_shapes(parts[-1].shape, table.shape)) <= large:
+            parts[-1] = parts[-1] + table
+        else:
+            parts.append(table)
+    if len(parts) < 2:
+        least = parts[0].min(axis=0) if parts else np.zeros(())
+    else:
+        least = np.full([sizes[name] for name in rest], np.inf)
+        total = np.empty_like(least)
+        for state in range(count):
+            np.add(parts[0][state], parts[1][state], out=total)
+            for part in parts[2:]:
+                np.add(total, part[state], out=total)
+            np.minimum(least, total, out=least)
+    names = tuple(sorted(rest))
+    return names, np.transpose(least, [rest.index(name) for name in names])
+
+
+def _aligned(table: Table, order: Sequence[int]) -> FloatArray:
+    """The entries with the variables `order` as axes, of length 1 where the table lacks one."""
+    names, entries = table
+    mine = [name for name in order if name in names]
+    moved = np.transpose(entries, [names.index(name) for name in mine])
+    shape = iter(moved.shape)
+    return moved.reshape([next(shape) if name in names else 1 for name in order])
 
 
 def serving(serves: BoolArray, layouts: Sequence[int]) -> FloatArray:
