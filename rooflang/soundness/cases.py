@@ -1,66 +1,44 @@
 """Small graphs to try rules on: one operator of every kind, in every shape that matters, and pairs that fuse.
 
-A case is a line of a table. Operands are dims in the order of the kind; a mark before them says what they are: `*` a
-weight, `=` a cache, `~` a state, `#` ids; nothing, an input.
+A case is a line of a table (`line`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 from rooflang.ir.graph import Graph, GraphBuilder
 from rooflang.ir.kinds.fused import FUSIONS, fuse
 from rooflang.ir.op import Op, op_kinds
 from rooflang.ir.tensor import Tensor
-
-#: Marks of operands.
-_MARKS = "*=~#"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """One operator: kind, operands, dims of the output, attributes; `sizes` are extents that others would not fit."""
-
-    kind: str
-    operands: tuple[str, ...]
-    out: str
-    attrs: Mapping[str, Any] = field(default_factory=dict)
-    sizes: Mapping[str, int] = field(default_factory=dict)
-    ids: bool = False
-
-
-def _of(
-    kind: str, *operands: str, out: str, sizes: Mapping[str, int] | None = None, ids: bool = False, **attrs: Any
-) -> Case:
-    return Case(kind=kind, operands=operands, out=out, attrs=attrs, sizes=sizes or {}, ids=ids)
-
+from rooflang.soundness.case import MARKS, Case, line
+from rooflang.soundness.dense_cases import DENSE_CASES
 
 _SEQUENCE = ("b seq h k", "b seq h v", "b seq h k", "b seq h", "*h", "*h k")
 
 #: Cases by name.
 CASES: dict[str, Case] = {
-    "matmul": _of("matmul", "b m k", "*k n", out="n b m"),
-    "matmul_per_expert": _of("matmul", "b e k j", "*e j n k", out="b e n"),
-    "gated_matmul": _of("gated_matmul", "b e k", "*e k gate n", out="b e n", sizes={"gate": 2}),
-    "add": _of("add", "b h", "h b", out="b h"),
-    "activation": _of("activation", "b h", out="h b", function="gelu"),
-    "activation_relu": _of("activation", "b h", out="b h", function="relu"),
-    "sigmoid_mul": _of("sigmoid_mul", "b h t", "t b h", out="b t h"),
-    "to_hbm": _of("to_hbm", "b h", out="b h"),
-    "to_dram": _of("to_dram", "b h", out="b h"),
-    "to_nvme": _of("to_nvme", "b h", out="h b"),
-    "rms_norm": _of("rms_norm", "b h t", out="b t h", over="h"),
-    "rms_norm_gain": _of("rms_norm", "b h", "*h", out="b h", over="h"),
-    "layer_norm": _of("layer_norm", "b h t", "*h", "*h", out="b t h", over="h"),
-    "softmax": _of("softmax", "b h t", out="b t h", over="h"),
-    "depth_mix": _of("depth_mix", "*h", "*h", "b t h", "h b t", "b t h", out="b t h"),
-    "attention_window": _of(
+    "matmul": line("matmul", "b m k", "*k n", out="n b m"),
+    "matmul_per_expert": line("matmul", "b e k j", "*e j n k", out="b e n"),
+    "gated_matmul": line("gated_matmul", "b e k", "*e k gate n", out="b e n", sizes={"gate": 2}),
+    "add": line("add", "b h", "h b", out="b h"),
+    "activation": line("activation", "b h", out="h b", function="gelu"),
+    "activation_relu": line("activation", "b h", out="b h", function="relu"),
+    "sigmoid_mul": line("sigmoid_mul", "b h t", "t b h", out="b t h"),
+    "to_hbm": line("to_hbm", "b h", out="b h"),
+    "to_dram": line("to_dram", "b h", out="b h"),
+    "to_nvme": line("to_nvme", "b h", out="h b"),
+    "rms_norm": line("rms_norm", "b h t", out="b t h", over="h"),
+    "rms_norm_gain": line("rms_norm", "b h", "*h", out="b h", over="h"),
+    "layer_norm": line("layer_norm", "b h t", "*h", "*h", out="b t h", over="h"),
+    "softmax": line("softmax", "b h t", out="b t h", over="h"),
+    "depth_mix": line("depth_mix", "*h", "*h", "b t h", "h b t", "b t h", out="b t h"),
+    "attention_window": line(
         "attention", "batch seq head dim", "=batch window dim", out="batch head seq dim", parts=("window",)
     ),
-    "attention_dense": _of(
+    "attention_dense": line(
         "attention",
         "batch seq head dim",
         "=batch ctx dim",
@@ -68,7 +46,7 @@ CASES: dict[str, Case] = {
         out="batch seq head dim",
         parts=("context", "window"),
     ),
-    "attention_chosen": _of(
+    "attention_chosen": line(
         "attention",
         "batch seq head dim",
         "=batch window dim",
@@ -78,7 +56,7 @@ CASES: dict[str, Case] = {
         parts=("window", "context", "selection"),
         select=2,
     ),
-    "attention_indexed": _of(
+    "attention_indexed": line(
         "attention",
         "batch head dim",
         "=batch ctx dim",
@@ -88,7 +66,7 @@ CASES: dict[str, Case] = {
         select=2,
         index_heads=4,
     ),
-    "grouped_causal": _of(
+    "grouped_causal": line(
         "grouped_attention",
         "batch seq head dim",
         "=batch ctx kv dim",
@@ -96,7 +74,7 @@ CASES: dict[str, Case] = {
         out="batch head seq val",
         causal=True,
     ),
-    "grouped_window": _of(
+    "grouped_window": line(
         "grouped_attention",
         "batch seq head dim",
         "=batch ctx kv dim",
@@ -104,10 +82,10 @@ CASES: dict[str, Case] = {
         out="batch seq head val",
         window=2,
     ),
-    "grouped_decode": _of(
+    "grouped_decode": line(
         "grouped_attention", "batch head dim", "=batch ctx kv dim", "=batch ctx kv val", out="batch head val"
     ),
-    "index_select": _of(
+    "index_select": line(
         "index_select",
         "batch seq head width",
         "batch seq head",
@@ -115,9 +93,9 @@ CASES: dict[str, Case] = {
         out="batch seq chosen",
         ids=True,
     ),
-    "latent_norm": _of("latent_norm", "b t width", "*rank", out="t b width"),
-    "absorb_query": _of("absorb_query", "b head query", "*head nope rank", out="head b rank"),
-    "latent_causal": _of(
+    "latent_norm": line("latent_norm", "b t width", "*rank", out="t b width"),
+    "absorb_query": line("absorb_query", "b head query", "*head nope rank", out="head b rank"),
+    "latent_causal": line(
         "latent_attention",
         "batch seq head rank",
         "seq batch head query",
@@ -125,7 +103,7 @@ CASES: dict[str, Case] = {
         out="batch seq head rank",
         causal=True,
     ),
-    "latent_chosen": _of(
+    "latent_chosen": line(
         "latent_attention",
         "batch seq head rank",
         "batch seq head query",
@@ -134,38 +112,39 @@ CASES: dict[str, Case] = {
         out="seq batch head rank",
         select=2,
     ),
-    "rope": _of("rope", "b t even", "#t b", out="b t even"),
-    "rope_interleaved": _of("rope", "t b even", "#b t", out="b t even", interleaved=True),
-    "short_conv": _of("short_conv", "b seq c", "*c tap", out="b seq c", sizes={"tap": 3}, taps=3),
-    "conv_push": _of("conv_push", "b c h", "~b tap h c", out="b tap h c"),
-    "conv_step": _of("conv_step", "b tap h c", "*h c tap", out="b h c", fused=True),
-    "delta_update": _of("delta_update", "b h k", "b h v", "b h k", "b h", "*h", "*h k", "~b h k v", out="b h k v"),
-    "delta_read": _of("delta_read", "b h k", "b h k v", out="b h v"),
-    "delta_scan": _of("delta_scan", "b seq h k", *_SEQUENCE, out="b seq h v"),
-    "delta_final": _of("delta_final", *_SEQUENCE, out="b h k v"),
-    "route": _of("route", "b expert t", out="b t expert", top_k=2),
-    "hash_route": _of("hash_route", "b t expert", "#b t", "*vocab k", out="b t expert"),
-    "capped_gates": _of("capped_gates", "b expert t", out="b t expert", capacity=1),
-    "dispatch": _of("dispatch", "b t h", "b t expert", out="b expert t h"),
-    "combine": _of("combine", "b t expert h", "b t expert", out="b t h"),
-    "embed": _of("embed", "#b t", "*vocab h", out="b h t"),
-    "last_token": _of("last_token", "b seq h", out="h b"),
-    "argmax": _of("argmax", "b t vocab", out="t b", ids=True),
-    "sample": _of("sample", "b t vocab", "#t b", out="t b", ids=True),
-    "stateful_sample": _of("stateful_sample", "b t vocab", out="b t", ids=True),
-    "pool": _of("pool", "b seq part h", out="b ctx h wide"),
-    "last_window": _of("last_window", "b seq h", out="b window h"),
-    "kv_append": _of("kv_append", "part b h", "=b window h", out="b window h"),
-    "kv_append_several": _of(
+    "rope": line("rope", "b t even", "#t b", out="b t even"),
+    "rope_interleaved": line("rope", "t b even", "#b t", out="b t even", interleaved=True),
+    "short_conv": line("short_conv", "b seq c", "*c tap", out="b seq c", sizes={"tap": 3}, taps=3),
+    "conv_push": line("conv_push", "b c h", "~b tap h c", out="b tap h c"),
+    "conv_step": line("conv_step", "b tap h c", "*h c tap", out="b h c", fused=True),
+    "delta_update": line("delta_update", "b h k", "b h v", "b h k", "b h", "*h", "*h k", "~b h k v", out="b h k v"),
+    "delta_read": line("delta_read", "b h k", "b h k v", out="b h v"),
+    "delta_scan": line("delta_scan", "b seq h k", *_SEQUENCE, out="b seq h v"),
+    "delta_final": line("delta_final", *_SEQUENCE, out="b h k v"),
+    "route": line("route", "b expert t", out="b t expert", top_k=2),
+    "hash_route": line("hash_route", "b t expert", "#b t", "*vocab k", out="b t expert"),
+    "capped_gates": line("capped_gates", "b expert t", out="b t expert", capacity=1),
+    "dispatch": line("dispatch", "b t h", "b t expert", out="b expert t h"),
+    "combine": line("combine", "b t expert h", "b t expert", out="b t h"),
+    "embed": line("embed", "#b t", "*vocab h", out="b h t"),
+    "last_token": line("last_token", "b seq h", out="h b"),
+    "argmax": line("argmax", "b t vocab", out="t b", ids=True),
+    "sample": line("sample", "b t vocab", "#t b", out="t b", ids=True),
+    "stateful_sample": line("stateful_sample", "b t vocab", out="b t", ids=True),
+    "pool": line("pool", "b seq part h", out="b ctx h wide"),
+    "last_window": line("last_window", "b seq h", out="b window h"),
+    "kv_append": line("kv_append", "part b h", "=b window h", out="b window h"),
+    "kv_append_several": line(
         "kv_append", "b several part h", "=b window h", out="b window h", sizes={"window": 4}, positions="several"
     ),
-    "segment": _of("segment", "b qkv t", out="b t part", sizes={"first": 1, "qkv": 4}, after=("first",)),
-    "view": _of("view", "b whole t", out="b t outer inner", sizes={"whole": 4}),
-    "rename": _of("rename", "b old t", out="t new b"),
-    "block_matmul": _of("block_matmul", "b t blocks", "*blocks even", out="t b even", block=2),
-    "hyper_expand": _of("hyper_expand", "b h", out="b copy h"),
-    "hyper_read": _of("hyper_read", "b t copy h", "b t mix", out="b t h"),
-    "hyper_write": _of("hyper_write", "b copy h", "mix b", "b h", out="b copy h"),
+    "segment": line("segment", "b qkv t", out="b t part", sizes={"first": 1, "qkv": 4}, after=("first",)),
+    "view": line("view", "b whole t", out="b t outer inner", sizes={"whole": 4}),
+    "rename": line("rename", "b old t", out="t new b"),
+    "block_matmul": line("block_matmul", "b t blocks", "*blocks even", out="t b even", block=2),
+    "hyper_expand": line("hyper_expand", "b h", out="b copy h"),
+    "hyper_read": line("hyper_read", "b t copy h", "b t mix", out="b t h"),
+    "hyper_write": line("hyper_write", "b copy h", "mix b", "b h", out="b copy h"),
+    **DENSE_CASES,
 }
 
 
@@ -181,43 +160,43 @@ class Pair:
 #: Pairs by the name of their fusion.
 PAIRS: dict[str, Pair] = {
     "norm_matmul": Pair(
-        inner=_of("rms_norm", "b t h", "*h", out="b t h", over="h"),
-        outer=_of("matmul", "b t h", "*t h n", out="b n"),
+        inner=line("rms_norm", "b t h", "*h", out="b t h", over="h"),
+        outer=line("matmul", "b t h", "*t h n", out="b n"),
         at=0,
     ),
     "norm_gated": Pair(
-        inner=_of("rms_norm", "b h", out="b h", over="h"),
-        outer=_of("gated_matmul", "b h", "*h gate n", out="b n", sizes={"gate": 2}),
+        inner=line("rms_norm", "b h", out="b h", over="h"),
+        outer=line("gated_matmul", "b h", "*h gate n", out="b n", sizes={"gate": 2}),
         at=0,
     ),
     "matmul_add": Pair(
-        inner=_of("matmul", "b k j", "*k j n", out="b n"),
-        outer=_of("add", "b n", "b n", out="b n"),
+        inner=line("matmul", "b k j", "*k j n", out="b n"),
+        outer=line("add", "b n", "b n", out="b n"),
         at=1,
     ),
     "combine_add": Pair(
-        inner=_of("combine", "b expert h", "b expert", out="b h"),
-        outer=_of("add", "b h", "b h", out="b h"),
+        inner=line("combine", "b expert h", "b expert", out="b h"),
+        outer=line("add", "b h", "b h", out="b h"),
         at=0,
     ),
     "add_norm": Pair(
-        inner=_of("add", "b h", "h b", out="b h"),
-        outer=_of("rms_norm", "b h", "*h", out="b h", over="h"),
+        inner=line("add", "b h", "h b", out="b h"),
+        outer=line("rms_norm", "b h", "*h", out="b h", over="h"),
         at=0,
     ),
     "norm_rope": Pair(
-        inner=_of("rms_norm", "b t even", "*even", out="b t even", over="even"),
-        outer=_of("rope", "b t even", "#b t", out="t b even"),
+        inner=line("rms_norm", "b t even", "*even", out="b t even", over="even"),
+        outer=line("rope", "b t even", "#b t", out="t b even"),
         at=0,
     ),
     "matmul_activation": Pair(
-        inner=_of("matmul", "b k", "*k n", out="b n"),
-        outer=_of("activation", "b n", out="n b", function="gelu"),
+        inner=line("matmul", "b k", "*k n", out="b n"),
+        outer=line("activation", "b n", out="n b", function="gelu"),
         at=0,
     ),
     "route_dispatch": Pair(
-        inner=_of("route", "b expert", out="b expert", top_k=2),
-        outer=_of("dispatch", "b h", "b expert", out="b expert h"),
+        inner=line("route", "b expert", out="b expert", top_k=2),
+        outer=line("dispatch", "b h", "b expert", out="b expert h"),
         at=1,
     ),
 }
@@ -260,7 +239,7 @@ def the_op(graph: Graph) -> Op:
     return op
 
 
-def cases_of(kind: str) -> tuple[str, ...]:
+def casesline(kind: str) -> tuple[str, ...]:
     """Names of the cases of one operator kind."""
     return tuple(name for name in case_names() if the_op(example(name)).kind == kind)
 
@@ -273,7 +252,7 @@ def uncovered() -> frozenset[str]:
 def _builder(name: str, *cases: Case) -> GraphBuilder:
     sizes: dict[str, int] = {}
     for case in cases:
-        labels = " ".join([*case.operands, case.out]).translate(dict.fromkeys(map(ord, _MARKS), " "))
+        labels = " ".join([*case.operands, case.out]).translate(dict.fromkeys(map(ord, MARKS), " "))
         sizes |= dict.fromkeys(labels.split(), 2) | dict(case.sizes)
     return GraphBuilder(name, **sizes)
 
@@ -285,7 +264,7 @@ def _add(g: GraphBuilder, name: str, case: Case, made: Mapping[int, Tensor] | No
 
 
 def _leaf(g: GraphBuilder, name: str, text: str) -> Tensor:
-    mark, dims = (text[0], text[1:]) if text[0] in _MARKS else ("", text)
+    mark, dims = (text[0], text[1:]) if text[0] in MARKS else ("", text)
     if mark == "*":
         return g.weight(name, dims)
     if mark == "=":

@@ -29,11 +29,20 @@ def _seen(op: Op, where: Where) -> Array:
         mask &= distance >= 0
     if op.attr("window"):
         mask &= (distance >= 0) & (distance < op.attr("window"))
+    if op.attr("chunk"):
+        mask &= (distance >= 0) & (at[:, None] // op.attr("chunk") == ids // op.attr("chunk"))
     return mask
 
 
+def _sinks(op: Op, where: Where, sinks: Array, score: Array) -> Array:
+    """Scores (rows, 1) of the sinks, −∞ on all shares but the one that holds the first position."""
+    here = bool(len(where.ids[labels(op)[0]])) and where.ids[labels(op)[0]][0] == 0
+    own = spread(sinks, op.operands[3].dims, softmax.rows(op))[..., None]
+    return np.broadcast_to(own if here else np.full(own.shape, -np.inf), (*score.shape[:-1], 1))
+
+
 def _run(op: Op, where: Where, summary: State, operands: Arrays) -> State:
-    q, k, v = op.operands
+    q, k, v = op.operands[:3]
     context, head, _, _ = labels(op)
     rows = softmax.rows(op)
     keys, values = _own(op, where, operands[1], 1), _own(op, where, operands[2], 2)
@@ -41,7 +50,13 @@ def _run(op: Op, where: Where, summary: State, operands: Arrays) -> State:
     score = product(operands[0], q.dims, keys, key_dims, (*rows, context)) / np.sqrt(where.sizes[q.dims[-1]])
     query = q.dims[1] if len(q.dims) == 4 else ""
     mask = spread(_seen(op, where), (query, context), (*rows, context)) if query else _seen(op, where)[0]
-    return softmax.attend(op, [(np.where(mask, score, -np.inf), values, value_dims)])
+    if op.attr("soft_cap"):
+        score = op.attr("soft_cap") * np.tanh(score / op.attr("soft_cap"))
+    keyed = [(np.where(mask, score, -np.inf), values, value_dims)]
+    if op.attr("sinks"):
+        nothing = np.zeros((*values.shape[:1], 1, *values.shape[2:]))
+        keyed.append((_sinks(op, where, operands[3], score), nothing, value_dims))
+    return softmax.attend(op, keyed)
 
 
 define(

@@ -108,6 +108,8 @@ _REFERENCES: dict[str, tuple[str, Rows, Callable[[Reference], Reference]]] = {
     "causal: local positions of queries": ("grouped_causal", row("seq"), counted_from_zero("seq")),
     "causal: each shard a sequence of its own": ("grouped_causal", row("ctx"), renumbered("ctx")),
     "window: local positions of keys": ("grouped_window", row("ctx"), counted_from_zero("ctx")),
+    "chunks: local positions of keys": ("grouped_chunks", row("ctx"), counted_from_zero("ctx")),
+    "sinks: counted by every rank": ("grouped_sinks", row("ctx"), counted_from_zero("ctx")),
     "latent: local positions of entries": ("latent_causal", row("ctx"), counted_from_zero("ctx")),
     "latent: local positions of queries": ("latent_causal", row("seq"), counted_from_zero("seq")),
     "rope: local pairs": ("rope_interleaved", row("even"), counted_from_zero("even")),
