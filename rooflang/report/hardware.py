@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rooflang.hw import Cluster, Platform
 from rooflang.hw.schema import Section
+from rooflang.report.drawing import draw
 from rooflang.report.layout import facts, paragraph, table
 from rooflang.units import show_bytes, show_seconds
 
@@ -28,7 +29,7 @@ def show_platforms(platforms: Sequence[Platform]) -> str:
 
 
 def show_platform(platform: Platform) -> str:
-    """Peaks, fabric levels and memory tiers as one GPU sees them in a cluster of two full domains, and the sources."""
+    """The parts drawn as a tree; peaks, fabric levels and memory tiers as one GPU sees them in a cluster of two full domains, and the sources."""
     pods = platform.spine.domains if platform.spine else 1
     cluster = Cluster.of(platform, 2 * pods * platform.scale_up.largest)
     peaks = [
@@ -57,6 +58,7 @@ def show_platform(platform: Platform) -> str:
     return "\n\n".join(
         (
             paragraph(f"{platform.name}: {platform.description}", then="  ") + f"\nGPU: {platform.gpu.name}",
+            draw(platform),
             table(("<dtype", "dense peak", "<note"), peaks),
             table(("<fabric", "joins", "each way per GPU", "latency", "<members"), levels),
             table(("<memory", "per GPU", "read", "write", "latency", "<note"), tiers),
