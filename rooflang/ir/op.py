@@ -123,6 +123,8 @@ _KINDS: dict[str, OpKind] = {}
 KIND_MODULES = (
     "einsum",
     "elementwise",
+    "affine",
+    "gated",
     "sigmoid",
     "norm",
     "layer_norm",

@@ -9,6 +9,20 @@ _KEYS = ("=batch ctx kv dim", "=batch ctx kv val")
 
 #: Cases by name.
 DENSE_CASES: dict[str, Case] = {
+    "bias": line("bias", "b t h", "*h", out="t b h"),
+    "scale": line("scale", "b h", out="h b", factor=-1.5),
+    "gated_activation": line("gated_activation", "b h t", "t b h", out="b t h", function="gelu"),
+    "gated_biased": line(
+        "gated_matmul",
+        "b e k",
+        "*e k gate n",
+        "*gate e n",
+        out="b e n",
+        sizes={"gate": 2},
+        function="swiglu_oai",
+    ),
+    "activation_capped": line("activation", "b h", out="b h", function="soft_cap", cap=2.0),
+    "sigmoid_of_rows": line("sigmoid_mul", "b h t", "t b", out="b t h"),
     "grouped_sinks": line("grouped_attention", "batch head dim", *_KEYS, "*head", out="batch head val", sinks=True),
     "grouped_capped": line(
         "grouped_attention",

@@ -15,6 +15,21 @@ def softmax(g: GraphBuilder) -> Tensor:
     return g.op("y", "softmax", [g.input("x", "b h t")], "b t h", over="h")
 
 
+@case("b t h")
+def bias(g: GraphBuilder) -> Tensor:
+    return g.op("y", "bias", [g.input("x", "b t h"), g.weight("w", "h")], "t b h")
+
+
+@case("b h")
+def scale(g: GraphBuilder) -> Tensor:
+    return g.op("y", "scale", [g.input("x", "b h")], "h b", factor=-1.5)
+
+
+@case("b t h")
+def gated_activation(g: GraphBuilder) -> Tensor:
+    return g.op("y", "gated_activation", [g.input("x", "b h t"), g.input("z", "t b h")], "b t h", function="gelu")
+
+
 @case("batch seq heads kv past even vals")
 def grouped_causal(g: GraphBuilder) -> Tensor:
     q = g.input("q", "batch seq heads even")

@@ -1,9 +1,10 @@
 """Matrix products, by labels: a label of both operands that the output lacks is summed over.
 
 `matmul` is an einsum of an activation and a weight (or two activations). Labels in all three are batch labels (a
-grouped or per-expert product). `gated_matmul` is up-projection, gate and activation in one, silu(x·W₀) * (x·W₁): its
-weight has one more label (`gate`, of size 2), and the nonlinearity inside forbids a cut of the summed label. With
-`streamed`, its rows are made and read expert by expert: they are never all in memory at once.
+grouped or per-expert product). `gated_matmul` is up-projection, gate and activation in one, f(x·W₀) * (x·W₁) with the
+`function` f of a gated activation: its weight has one more label (`gate`, of size 2), a third operand adds a bias to
+both products, and the nonlinearity inside forbids a cut of the summed label. With `streamed`, its rows are made and
+read expert by expert: they are never all in memory at once.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Mapping
 from rooflang.assumptions import Assumptions
 from rooflang.errors import GraphError
 from rooflang.ir.cut import Cut
+from rooflang.ir.kinds.gated import check_function
 from rooflang.ir.kinds.rows import contracted, expect, pars
 from rooflang.ir.op import Op, OpKind, Sizes, register
 from rooflang.ir.tensor import Num, Role
@@ -23,18 +25,23 @@ GATE = "gate"
 
 def summed(op: Op) -> tuple[str, ...]:
     """Labels that the product sums over."""
-    left, right = op.operands
+    left, right = op.operands[:2]
     return tuple(d for d in left.dims if d in right.dims and d not in op.output.dims)
 
 
 def _check(op: Op) -> None:
-    expect(op, 2)
-    left, right = op.operands
+    if op.kind != "gated_matmul" or len(op.operands) != 3:
+        expect(op, 2)
+    left, right = op.operands[:2]
     free = (set(left.dims) | set(right.dims)) - set(summed(op))
     if op.kind == "gated_matmul":
         if GATE in left.dims or GATE not in right.dims:
             raise GraphError(f"{op.name}: the weight of {op.kind}, and only it, has the dim {GATE!r}")
         free.remove(GATE)
+        check_function(op)
+        for bias in op.operands[2:]:
+            if GATE not in bias.dims or not set(bias.dims) <= set(right.dims) - set(summed(op)):
+                raise GraphError(f"{op.name}: {bias.name} has the dims {' '.join(bias.dims)}", expected="gate and rows")
     if set(op.output.dims) != free:
         raise GraphError(
             f"{op.name}: a product of {' '.join(left.dims)} and {' '.join(right.dims)} cannot have the dims"
@@ -51,7 +58,8 @@ def _check_gate(op: Op, sizes: Mapping[str, int]) -> None:
 
 
 def _flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
-    return {op.peak: 2.0 * op.operands[0].fill * math.prod(local[d] for d in op.labels)}
+    once = (op.operands[0].fill * local[GATE] * op.output.elements(local)) if len(op.operands) > 2 else 0.0
+    return {op.peak: 2.0 * op.operands[0].fill * math.prod(local[d] for d in op.labels) + once}
 
 
 def _matmul_cuts(op: Op) -> tuple[Cut, ...]:
@@ -88,11 +96,11 @@ register(
 register(
     OpKind(
         name="gated_matmul",
-        summary="silu(x·W_gate) * (x·W_up) in one kernel; the nonlinearity forbids a cut of the summed label",
+        summary="f(x·W_gate) * (x·W_up) in one kernel; the nonlinearity forbids a cut of the summed label",
         cuts=_gated_cuts,
         flops=_flops,
         read_fraction=expert_read_fraction,
-        attrs={"streamed": (bool,)},
+        attrs={"streamed": (bool,), "function": (str,)},
         refuses=lambda op: dict.fromkeys(summed(op), "the nonlinearity comes after the sum over all of it"),
         check=_check,
         check_sizes=_check_gate,

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rooflang.assumptions import Assumptions
-from rooflang.errors import UnknownNameError
+from rooflang.errors import GraphError, UnknownNameError
 from rooflang.ir.cut import Cut
 from rooflang.ir.kinds.rows import expect, expect_labels, linear, pars
-from rooflang.ir.op import Op, OpKind, Sizes, register
+from rooflang.ir.op import NUMBER, Op, OpKind, Sizes, register
 from rooflang.ir.tensor import Num
 
-#: What an `activation` may compute, by its attribute `function`; the first is the default.
-FUNCTIONS = ("silu", "gelu", "relu", "sigmoid", "tanh")
+#: What an `activation` may compute, by its attribute `function`; the first is the default. `relu2` is relu(x)²
+#: (arXiv 2109.08668), `soft_cap` is c · tanh(x / c) with c = `cap` (Gemma 2, arXiv 2408.00118).
+FUNCTIONS = ("silu", "gelu", "relu", "sigmoid", "tanh", "relu2", "soft_cap")
+
+#: Default of `cap`: that of Gemma 2's logits.
+CAP = 30.0
 
 
 def _check_add(op: Op) -> None:
@@ -30,6 +34,8 @@ def _check_activation(op: Op) -> None:
     _check_unary(op)
     if op.attr("function", FUNCTIONS[0]) not in FUNCTIONS:
         raise UnknownNameError("activation function", op.attr("function"), FUNCTIONS, where=op.name)
+    if op.attr("cap", CAP) <= 0:
+        raise GraphError(f"{op.name}: cap={op.attr('cap')}", expected="a number above 0")
 
 
 def _one_flop(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
@@ -60,7 +66,7 @@ register(
         summary="a pointwise nonlinearity",
         cuts=_unary_cuts,
         flops=_one_flop,
-        attrs={"function": (str,)},
+        attrs={"function": (str,), "cap": NUMBER},
         check=_check_activation,
     )
 )

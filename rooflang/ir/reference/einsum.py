@@ -1,4 +1,4 @@
-"""Matrix products: `matmul`, and `gated_matmul` as silu(x·W₀) * (x·W₁)."""
+"""Matrix products: `matmul`, and `gated_matmul` as f(x·W₀ + b₀) * (x·W₁ + b₁)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 
 from rooflang.ir.kinds.einsum import GATE
 from rooflang.ir.op import Op
-from rooflang.ir.reference.base import Array, Arrays, Where, define, plain, product
-from rooflang.ir.reference.elementwise import silu
+from rooflang.ir.reference.base import Array, Arrays, Where, define, plain, product, spread
+from rooflang.ir.reference.gated import gated
 
 
 def _matmul(op: Op, where: Where, operands: Arrays) -> Array:
@@ -15,14 +15,16 @@ def _matmul(op: Op, where: Where, operands: Arrays) -> Array:
     return product(operands[0], left.dims, operands[1], right.dims, op.output.dims)
 
 
+def _half(op: Op, operands: Arrays, half: int) -> Array:
+    """One of the two products, with its bias."""
+    left, dims = op.operands[0].dims, [tuple(d for d in t.dims if d != GATE) for t in op.operands]
+    weight, *bias = (np.take(a, half, t.dims.index(GATE)) for a, t in zip(operands[1:], op.operands[1:], strict=True))
+    made = product(operands[0], left, weight, dims[1], op.output.dims)
+    return made + spread(bias[0], dims[2], op.output.dims) if bias else made
+
+
 def _gated(op: Op, where: Where, operands: Arrays) -> Array:
-    left, right = op.operands
-    dims = tuple(d for d in right.dims if d != GATE)
-    gate, up = (
-        product(operands[0], left.dims, np.take(operands[1], half, right.dims.index(GATE)), dims, op.output.dims)
-        for half in (0, 1)
-    )
-    return np.asarray(silu(gate) * up)
+    return gated(op, _half(op, operands, 0), _half(op, operands, 1))
 
 
 define("matmul", plain(_matmul))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rooflang.ir.kinds.elementwise import FUNCTIONS, MOVES
+from rooflang.ir.kinds.elementwise import CAP, FUNCTIONS, MOVES
 from rooflang.ir.op import Op
 from rooflang.ir.reference.base import Array, Arrays, Where, define, plain, spread
 
@@ -32,7 +32,13 @@ _COMPUTE: dict[str, Callable[[Array], Array]] = {
     "relu": lambda x: np.maximum(x, 0.0),
     "sigmoid": sigmoid,
     "tanh": np.tanh,
+    "relu2": lambda x: np.maximum(x, 0.0) ** 2,
 }
+
+
+def activated(function: str, x: Array, cap: float = CAP) -> Array:
+    """The activation `function` of each element."""
+    return np.asarray(cap * np.tanh(x / cap) if function == "soft_cap" else _COMPUTE[function](x))
 
 
 def _same(op: Op, array: Array) -> Array:
@@ -45,7 +51,7 @@ def _add(op: Op, where: Where, operands: Arrays) -> Array:
 
 
 def _activation(op: Op, where: Where, operands: Arrays) -> Array:
-    return _COMPUTE[op.attr("function", FUNCTIONS[0])](_same(op, operands[0]))
+    return activated(op.attr("function", FUNCTIONS[0]), _same(op, operands[0]), op.attr("cap", CAP))
 
 
 define("add", plain(_add))
