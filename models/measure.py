@@ -5,7 +5,7 @@ from __future__ import annotations
 from rooflang.assumptions import Assumptions
 from rooflang.ir.graph import Graph
 from rooflang.ir.op import op_kind
-from rooflang.ir.tensor import Role, Tensor
+from rooflang.ir.tensor import INDEX_DTYPES, Role, Tensor
 
 #: What a request keeps in memory between steps.
 _KEPT = (Role.KV_CACHE, Role.STATE)
@@ -48,4 +48,4 @@ def kv_read_bytes(graph: Graph, assumptions: Assumptions) -> float:
 
 
 def _weights(graph: Graph) -> list[Tensor]:
-    return [t for t in graph.leaves if t.role is Role.WEIGHT and not t.dtype.startswith("int")]
+    return [t for t in graph.leaves if t.role is Role.WEIGHT and t.dtype not in INDEX_DTYPES]

@@ -21,20 +21,34 @@ class Dtype:
     peak: str
 
 
-#: One byte of scale per 128 × 128 block (DeepSeek's FP8 checkpoints), one per 32 elements (OCP MX formats).
+#: Scaled formats: one byte of scale per 128 × 128 block (DeepSeek's FP8 checkpoints), per 32 elements (OCP microscaling
+#: formats, version 1.0), per 16 (NVFP4); integers with a 16-bit scale per group, those ending in z (AWQ, GPTQ) also
+#: with a 4-bit zero point. Integer weights are widened, and multiplied at the rate of bf16.
+_SCALED = {"mxfp4": (0.5, 32, 1.0, "fp4"), "nvfp4": (0.5, 16, 1.0, "fp4"), "mxfp8": (1.0, 32, 1.0, "fp8")}
+_SCALED |= {f"int4_g{group}": (0.5, group, 2.0, "bf16") for group in (32, 64, 128)}
+_SCALED |= {f"int4_g{group}z": (0.5, group, 2.5, "bf16") for group in (32, 64, 128)}
+
+#: Dtypes by name.
 DTYPES = {
     d.name: d
     for d in (
         Dtype(name="fp4", bytes_per_element=0.5, peak="fp4"),
-        Dtype(name="mxfp4", bytes_per_element=0.5 + 1 / 32, peak="fp4"),
         Dtype(name="fp8", bytes_per_element=1.0, peak="fp8"),
         Dtype(name="fp8_block", bytes_per_element=1.0 + 1 / 128**2, peak="fp8"),
         Dtype(name="bf16", bytes_per_element=2.0, peak="bf16"),
         Dtype(name="fp32", bytes_per_element=4.0, peak="fp32"),
+        Dtype(name="int8", bytes_per_element=1.0, peak="bf16"),
         Dtype(name="int32", bytes_per_element=4.0, peak="bf16"),
         Dtype(name="int64", bytes_per_element=8.0, peak="bf16"),
+        *(
+            Dtype(name=name, bytes_per_element=element + scale / group, peak=peak)
+            for name, (element, group, scale, peak) in _SCALED.items()
+        ),
     )
 }
+
+#: Dtypes of ids, positions and tables of them; integers of other dtypes are stored weights.
+INDEX_DTYPES = frozenset({"int32", "int64"})
 
 
 class Role(StrEnum):

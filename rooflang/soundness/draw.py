@@ -14,7 +14,7 @@ from rooflang.ir.exact import is_exact, settled
 from rooflang.ir.graph import Graph
 from rooflang.ir.op import Op, op_kind, signature
 from rooflang.ir.reference.base import Array, reference
-from rooflang.ir.tensor import Tensor
+from rooflang.ir.tensor import INDEX_DTYPES, Tensor
 from rooflang.ir.values import Value, place
 from rooflang.soundness.source import Source
 
@@ -72,7 +72,7 @@ def leaves(graph: Graph, source: Source, *, exact: bool = True) -> dict[str, Arr
     for leaf in graph.leaves:
         shape = [graph.sizes[d] for d in leaf.dims]
         bounds = [graph.sizes[label] for label in indexed(graph, leaf.name)]
-        if leaf.dtype.startswith("int") and not bounds:
+        if leaf.dtype in INDEX_DTYPES and not bounds:
             bounds = [64]
         if bounds:
             found[leaf.name] = source.generator().integers(0, min(bounds), shape)

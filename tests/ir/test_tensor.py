@@ -11,7 +11,20 @@ from rooflang.ir.tensor import LEAF_ROLES, RESIDENT_ROLES
 
 @pytest.mark.parametrize(
     ("dtype", "size"),
-    [("fp4", 0.5), ("mxfp4", 17 / 32), ("fp8", 1), ("fp8_block", 1 + 128**-2), ("bf16", 2), ("fp32", 4), ("int32", 4)],
+    [
+        ("fp4", 0.5),
+        ("mxfp4", 17 / 32),
+        ("nvfp4", 9 / 16),
+        ("mxfp8", 33 / 32),
+        ("int4_g128", (128 * 4 + 16) / 8 / 128),
+        ("int4_g64z", (64 * 4 + 16 + 4) / 8 / 64),
+        ("int8", 1),
+        ("fp8", 1),
+        ("fp8_block", 1 + 128**-2),
+        ("bf16", 2),
+        ("fp32", 4),
+        ("int32", 4),
+    ],
 )
 def test_bytes_with_scales(dtype: str, size: float) -> None:
     tensor = Tensor(name="t", dims=("a", "b"), dtype=dtype)
