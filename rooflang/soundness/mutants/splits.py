@@ -117,6 +117,11 @@ _REFERENCES: dict[str, tuple[str, Rows, Callable[[Reference], Reference]]] = {
     "latent: local positions of entries": ("latent_causal", row("ctx"), counted_from_zero("ctx")),
     "latent: local positions of queries": ("latent_causal", row("seq"), counted_from_zero("seq")),
     "rope: local pairs": ("rope_interleaved", row("even"), counted_from_zero("even")),
+    "rope: each shard's first elements turned": (
+        "rope_part_interleaved",
+        row("even"),
+        counted_from_zero("even"),
+    ),
     "selection: local ids": ("index_select", row("ctx"), renumbered("ctx")),
     "selection: ties by arrival": ("index_select", row("ctx"), fold(combine=by_arrival)),
     "selection: k/n candidates a shard": ("index_select", row("ctx"), fewer),
