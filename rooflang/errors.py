@@ -87,6 +87,16 @@ class PlacementError(RooflangError):
     code = "placement"
 
 
+class RefusedError(RooflangError):
+    """A rewrite that does not apply. `refusal` is the rule's own short, stable code for it (`not-partial`)."""
+
+    code = "refused"
+
+    def __init__(self, refusal: str, what: str, *, where: str = "", expected: str = "", hint: str = "") -> None:
+        super().__init__(what, where=where, expected=expected, hint=hint)
+        self.refusal = refusal
+
+
 class CapacityError(RooflangError):
     """The plan needs more memory than a device has; the message names the largest tensors.
 
@@ -108,3 +118,17 @@ class LimitReached(RooflangError):
 
     code = "limit"
     exit_code = 4
+
+
+class UnreachableError(RooflangError):
+    """No plan that was found meets the constraints. The message has the numbers of the nearest one, which is `nearest`
+    (a `rooflang.search.point.Point`)."""
+
+    code = "unreachable"
+    exit_code = 5
+
+    def __init__(
+        self, what: str, *, nearest: object = None, where: str = "", expected: str = "", hint: str = ""
+    ) -> None:
+        super().__init__(what, where=where, expected=expected, hint=hint)
+        self.nearest = nearest

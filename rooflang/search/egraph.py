@@ -23,6 +23,7 @@ from rooflang.extractors.stages import extract
 from rooflang.extractors.task import Extraction, Objective, Stages, Task
 from rooflang.hw import Mesh
 from rooflang.place.grid import balanced, layer_labels, partition
+from rooflang.search.effort import EFFORT, Effort
 from rooflang.search.evaluate import evaluate
 from rooflang.search.fix import FREE, Fixed
 from rooflang.search.point import Evaluated, Found, Point, nearer
@@ -31,9 +32,6 @@ from rooflang.search.progress import Progress
 from rooflang.search.validate import validate
 from rooflang.sim.result import Overlap
 
-#: Relative gap at which the integer programme stops.
-GAP = 3e-3
-
 #: Longest time for one extraction, where there are many; its incumbent and bound are used then.
 EXTRACTION_S = 6.0
 
@@ -41,19 +39,6 @@ EXTRACTION_S = 6.0
 LONE_EXTRACTION_S = 20.0
 
 _OBJECTIVE: dict[Overlap, Objective] = {"perfect": "max", "none": "sum"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effort:
-    """How hard to search: the `gap` at which an extraction is good enough, e-nodes and facts of one saturation, and
-    the `seed` of the numbers on which plans are evaluated."""
-
-    gap: float = GAP
-    nodes: int = Limits().nodes
-    seed: int = 0
-
-
-_EFFORT = Effort()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +81,7 @@ def configurations(
     disabled: frozenset[str],
     progress: Progress,
     fixed: Fixed = FREE,
-    effort: Effort = _EFFORT,
+    effort: Effort = EFFORT,
 ) -> list[Configuration]:
     """Every mesh of at most two axes for a number of stages, priced at all batch sizes in one call each; at a limit
     those that are priced by then."""
@@ -132,7 +117,7 @@ def search_egraph(
     progress: Progress,
     *,
     fixed: Fixed = FREE,
-    effort: Effort = _EFFORT,
+    effort: Effort = EFFORT,
 ) -> Found:
     """Search all configurations that keep to what is `fixed`; batch sizes ascend. It stops `complete`, by a limit of
     `progress`, by the `node limit`, or `interrupted`: Ctrl-C keeps what it has."""

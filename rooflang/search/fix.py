@@ -22,6 +22,7 @@ from itertools import combinations
 
 from rooflang.errors import PlacementError, UnitError, UnknownNameError, ValueRangeError
 from rooflang.hw.mesh import Mesh, mesh_factorisations
+from rooflang.ir.blocks import split_blocks
 from rooflang.ir.op import signature
 from rooflang.place.grid import SEQ, grid_plan, layer_labels
 from rooflang.place.words import cut_word
@@ -152,25 +153,23 @@ class Fixed:
             plan = grid_plan(graph, problem.cluster, dp=dp, cp=cp, pp=pp)
         except PlacementError:
             return None
-        words = problem.graph.words
-        rules = self._group_rules(problem)
-        for block in plan.blocks.values():
-            for mode in block.modes.values():
-                own = rules.get(mode.op.name, OpRule())
-                rules[mode.op.name] = replace(own, axes=tuple(cut_word(choice, words) for choice in mode.choices))
+        words, rules = problem.graph.words, self._group_rules(problem)
+        blocks = split_blocks(graph)
+        for label in blocks.sequence:
+            for mode in plan.blocks[blocks.kind_of[label]].modes.values():
+                name = blocks.rename[label].get(mode.op.name, mode.op.name)
+                axes = tuple(cut_word(choice, words) for choice in mode.choices)
+                rules[name] = replace(rules.get(name, OpRule()), axes=axes)
         return Space(sizes=_axes(dp, cp), words=words, rules=rules)
 
     def _group_rules(self, problem: Problem) -> dict[str, OpRule]:
-        words = problem.graph.words
-        rules = {}
-        for kind in problem.blocks.kinds if self.groups else ():
-            for op in kind.ops:
-                asked = self.groups.get(op.group)
-                if asked is not None:
-                    able = {cut_word(cut, words) for cut in signature(op)}
-                    rules[op.name] = OpRule(
-                        parts={word: parts for word, parts in asked.items() if word in able}, whole=not asked
-                    )
+        words, rules = problem.graph.words, {}
+        for op in problem.graph.ops if self.groups else ():
+            asked = self.groups.get(op.group)
+            if asked is not None:
+                able = {cut_word(cut, words) for cut in signature(op)}
+                parts = {word: count for word, count in asked.items() if word in able}
+                rules[op.name] = OpRule(parts=parts, whole=not asked)
         return rules
 
     def _check_parts(self, problem: Problem, meshes: Iterable[tuple[int, ...]]) -> None:

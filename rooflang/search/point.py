@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,9 @@ from rooflang.errors import CapacityError
 from rooflang.sim.result import SimResult
 
 RESULT_SCHEMA = "rooflang.result/1"
+
+#: The field of a point, in results of searches with a price of a GPU's hour.
+PRICE = "usd_per_million_tokens"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +31,11 @@ class Point:
     origin: str
     bound_s: float | None = None
     bound_scope: str = ""
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of all stages."""
+        return math.prod(self.mesh) * self.pp
 
     @property
     def gap(self) -> float | None:
@@ -92,7 +101,8 @@ def nearer(one: CapacityError | None, other: CapacityError | None) -> CapacityEr
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What `optimize` returns: the Pareto frontier of (tok/s/user, tok/s/GPU), highest interactivity first."""
+    """What `optimize` returns: the Pareto frontier of (tok/s/user, tok/s/GPU), highest interactivity first; or, with
+    another objective, the best point alone. `gpu_hour_usd` is the price of a GPU's hour, where one was given."""
 
     inputs: Mapping[str, Any]
     frontier: tuple[Point, ...]
@@ -101,13 +111,18 @@ class Result:
     stopped_by: str
     seconds: float
     notes: tuple[str, ...] = field(default=())
+    gpu_hour_usd: float | None = None
+
+    def usd(self, point: Point) -> float | None:
+        """Dollars per million tokens; None without a price."""
+        return None if self.gpu_hour_usd is None else usd_per_million_tokens(self.gpu_hour_usd, point.sim.tok_s_gpu)
 
     def to_json(self) -> dict[str, Any]:
         """The result as JSON-ready data, schema `rooflang.result/1`."""
         return {
             "schema": RESULT_SCHEMA,
             "inputs": dict(self.inputs),
-            "frontier": [p.to_json() for p in self.frontier],
+            "frontier": [self._priced(p) for p in self.frontier],
             "evaluated": {
                 "configurations": self.evaluated.configurations,
                 "screened_out": self.evaluated.screened_out,
@@ -120,6 +135,16 @@ class Result:
             "seconds": self.seconds,
             "notes": list(self.notes),
         }
+
+    def _priced(self, point: Point) -> dict[str, Any]:
+        cost = self.usd(point)
+        return point.to_json() | ({} if cost is None else {PRICE: cost})
+
+
+def usd_per_million_tokens(gpu_hour_usd: float, tok_s_gpu: float) -> float:
+    """Price of a GPU's hour over what it makes in one. Tokens are those that the step makes (decode) or reads
+    (prefill)."""
+    return gpu_hour_usd * 1e6 / (3600.0 * tok_s_gpu)
 
 
 def pareto(points: Sequence[Point]) -> tuple[Point, ...]:

@@ -8,6 +8,8 @@ import sys
 import time
 from collections.abc import Callable
 
+from rooflang.errors import ValueRangeError
+
 #: Work shorter than this shows nothing.
 _QUIET_S = 2.0
 _EVERY_S = 0.1
@@ -33,6 +35,20 @@ class Progress:
         self._noted = ""
         self._sink = sink or (_replace_line if sys.stderr.isatty() else None)
         self._last_s = self.started_s
+
+    def within(self, *, limit_s: float = float("inf"), limit_bytes: float = float("inf")) -> Progress:
+        """One that begins now, speaks where this one does, and has the narrower of the limits given and of those that
+        are left of this one's. Raises `ValueRangeError` for a limit that is not above 0."""
+        for name, value in (("--time-limit", limit_s), ("--memory-limit", limit_bytes)):
+            if not value > 0:  # true for NaN, too
+                raise ValueRangeError(f"{value} is not possible", where=name, expected="a number above 0")
+        inner = Progress(
+            sink=self._sink,
+            limit_s=min(limit_s, self.remaining_s),
+            limit_bytes=min(limit_bytes, self.limit_bytes),
+        )
+        inner._sink = self._sink
+        return inner
 
     @property
     def elapsed_s(self) -> float:

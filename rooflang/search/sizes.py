@@ -1,13 +1,30 @@
-"""Which batch sizes, pipeline degrees and grid configurations a search looks at."""
+"""Which numbers of GPUs, batch sizes, pipeline degrees and grid configurations a search looks at."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rooflang.errors import PlacementError, ValueRangeError
-from rooflang.hw import mesh_factorisations
+from rooflang.errors import HardwareError, PlacementError, ValueRangeError
+from rooflang.hw import Cluster, Platform, mesh_factorisations
 from rooflang.place.grid import layer_labels
 from rooflang.search.problem import LARGEST_BATCH, Problem
+
+#: Batch sizes that are tried between one and twice that.
+_BETWEEN = 7
+
+
+def clusters(platform: Platform, most: int) -> tuple[Cluster, ...]:
+    """The platform with every number of GPUs that it allows, up to `most`. Raises `ValueRangeError` where there is
+    none."""
+    out = []
+    for gpus in range(1, most + 1):
+        try:
+            out.append(Cluster.of(platform, gpus))
+        except HardwareError:
+            continue
+    if not out:
+        raise ValueRangeError(f"no cluster of {platform.name} has at most {most} GPUs", where="--max-gpus")
+    return tuple(out)
 
 
 def batch_sizes(problem: Problem, asked: Sequence[int] | None) -> tuple[int, ...]:
@@ -16,6 +33,12 @@ def batch_sizes(problem: Problem, asked: Sequence[int] | None) -> tuple[int, ...
     if asked:
         return tuple(sorted({problem.check_batch(batch) for batch in asked}))
     return tuple(2**k for k in range(LARGEST_BATCH.bit_length())) if problem.has_batch else (1,)
+
+
+def between(batch: int) -> tuple[int, ...]:
+    """Batch sizes between one and twice that, evenly spaced."""
+    steps = _BETWEEN + 1
+    return tuple(sorted({batch + batch * step // steps for step in range(1, steps)} - {batch}))
 
 
 def pipeline_degrees(problem: Problem, asked: int | None) -> tuple[int, ...]:

@@ -32,8 +32,8 @@ class OpRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """A mesh by the `sizes` of its axes. `rules` by operator, of each kind of block, restrict how those lie; a fused
-    kernel has to keep to the rules of all that it covers. `words` are those of the graph's labels."""
+    """A mesh by the `sizes` of its axes. `rules` by operator restrict how those lie; a fused kernel has to keep to the
+    rules of all that it covers. `words` are those of the graph's labels."""
 
     sizes: tuple[int, ...]
     words: Mapping[str, str]

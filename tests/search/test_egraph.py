@@ -15,7 +15,7 @@ from rooflang.ir.graph import Graph, GraphBuilder
 from rooflang.ir.text import dump
 from rooflang.place.certificate import replay
 from rooflang.search.api import optimize
-from rooflang.search.egraph import GAP
+from rooflang.search.effort import GAP
 from rooflang.search.evaluate import evaluate
 from rooflang.search.point import Point, Result
 from rooflang.search.problem import Problem

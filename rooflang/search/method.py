@@ -1,0 +1,177 @@
+"""The way a search is done, and the searches over one cluster or several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NoReturn
+
+from rooflang.errors import CapacityError, LimitReached, RooflangError, UnknownNameError, ValueRangeError
+from rooflang.rules import rule
+from rooflang.search.effort import EFFORT, Effort
+from rooflang.search.fix import Fixed
+from rooflang.search.goal import Goal
+from rooflang.search.grid import search_grid
+from rooflang.search.point import Evaluated, Found, Point, nearer
+from rooflang.search.problem import Problem
+from rooflang.search.progress import Progress
+from rooflang.search.sizes import batch_sizes, between
+from rooflang.sim.result import Overlap
+
+Search = Literal["egraph", "grid"]
+
+#: Overlap modes whose plans the search can bound; `simulate` knows every mode.
+BOUNDED: tuple[Overlap, ...] = ("perfect", "none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """How to search. `batch` and `pp` are those asked for, `fix` the parts of a plan that are given. Raises
+    `UnknownNameError`, `ValueRangeError` for what does not go together."""
+
+    search: Search = "egraph"
+    overlap: Overlap = "perfect"
+    disabled: frozenset[str] = frozenset()
+    batch: tuple[int, ...] | None = None
+    pp: int | None = None
+    fix: tuple[str, ...] = ()
+    effort: Effort = EFFORT
+
+    def __post_init__(self) -> None:
+        for name in self.disabled:
+            rule(name)  # refuses unknown names
+        if self.disabled and self.search == "grid":
+            raise ValueRangeError("the grid applies no rules, so that none can be disabled", where="--disable-rule")
+        for what, value, known in (("search", self.search, ("egraph", "grid")), ("overlap", self.overlap, BOUNDED)):
+            if value not in known:
+                raise UnknownNameError(what, value, known, where=f"--{what}")
+
+    def inputs(self) -> dict[str, Any]:
+        """For the hash of a result's inputs."""
+        return {
+            "batch": list(self.batch) if self.batch else None,
+            "pp": self.pp,
+            "search": self.search,
+            "overlap": self.overlap,
+            "disabled_rules": sorted(self.disabled),
+            **({"fix": sorted(self.fix)} if self.fix else {}),
+            **self.effort.inputs(),
+        }
+
+    def run(self, problem: Problem, watch: Progress) -> Found:
+        """Search one cluster. Raises for what cannot be asked of the problem, never for what was not found."""
+        fixed = Fixed.read(self.fix, problem)
+        degrees, batches = fixed.degrees(problem, self.pp), batch_sizes(problem, self.batch)
+        if self.search == "grid":
+            if fixed.groups:
+                raise ValueRangeError(
+                    "the grid lays all groups of operators by its shape",
+                    where=f"--fix {next(iter(fixed.groups))}",
+                    expected="dp, cp, ep, pp, mesh or partition, or the search egraph",
+                )
+            return search_grid(problem, degrees, batches, self.overlap, watch, fixed=fixed)
+        from rooflang.search.egraph import search_egraph
+
+        return search_egraph(
+            problem, degrees, batches, self.overlap, self.disabled, watch, fixed=fixed, effort=self.effort
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searched:
+    """What searches found: each point with the problem it solves, and what they took together. `left_out` are the
+    problems that the method cannot be asked of, with why."""
+
+    points: tuple[tuple[Point, Problem], ...]
+    left_out: tuple[tuple[Problem, RooflangError], ...]
+    evaluated: Evaluated
+    stopped_by: str
+    nearest: CapacityError | None
+
+    @classmethod
+    def all(cls, method: Method, goal: Goal, problems: Sequence[Problem], watch: Progress) -> Searched:
+        """Search every problem, and for a goal that is one point also between the batch sizes around it. Raises what
+        cannot be asked of any of them."""
+        found: list[tuple[Found, Problem]] = []
+        refused: list[tuple[Problem, RooflangError]] = []
+        for problem in problems:
+            if watch.expired and found:
+                break
+            try:
+                found.append((method.run(problem, watch), problem))
+            except RooflangError as error:
+                refused.append((problem, error))
+            if found and found[-1][0].stopped_by == "interrupted":
+                break
+        if not found:
+            raise refused[0][1]
+        searched = cls._of(found, refused, watch)
+        finer = _finer(method, goal, searched)
+        if finer is not None and searched.stopped_by in ("complete", "node limit"):
+            searched = cls._of([*found, (finer[0].run(finer[1], watch), finer[1])], refused, watch)
+        return searched
+
+    @classmethod
+    def _of(
+        cls,
+        found: Sequence[tuple[Found, Problem]],
+        refused: Sequence[tuple[Problem, RooflangError]],
+        watch: Progress,
+    ) -> Searched:
+        nearest = None
+        for one, _ in found:
+            nearest = nearer(nearest, one.nearest)
+        interrupted = any(one.stopped_by == "interrupted" for one, _ in found)
+        return cls(
+            points=tuple((point, problem) for one, problem in found for point in one.points),
+            left_out=tuple(refused),
+            evaluated=_sum([one.evaluated for one, _ in found]),
+            stopped_by="interrupted" if interrupted else watch.stopped_by,
+            nearest=nearest,
+        )
+
+
+def _finer(method: Method, goal: Goal, searched: Searched) -> tuple[Method, Problem] | None:
+    """Where to look closer: powers of two are far apart, and the best batch size under a constraint, or the largest
+    that fits, lies between two of them."""
+    if goal.objective not in ("throughput", "cost") or method.batch is not None:
+        return None
+    good = [(point, problem) for point, problem in searched.points if goal.meets(point, problem.tokens)]
+    if not good:
+        return None
+    best = goal.choose([point for point, _ in good])[0]
+    problem = next(problem for point, problem in good if point is best)
+    batches = between(best.batch) if problem.has_batch else ()
+    return (replace(method, batch=batches, pp=best.pp), problem) if batches else None
+
+
+def _sum(work: Sequence[Evaluated]) -> Evaluated:
+    return Evaluated(**{name: sum(getattr(each, name) for each in work) for name in Evaluated.__dataclass_fields__})
+
+
+def explain_nothing(problem: Problem, searched: Searched, method: Method) -> NoReturn:
+    """Raise why a search has no points: it was stopped before the first, or nothing fits, or nothing divides."""
+    where = f"{problem.cluster.gpus} × {problem.cluster.platform.name}"
+    if searched.stopped_by == "interrupted":
+        raise KeyboardInterrupt
+    if searched.stopped_by in ("time limit", "memory limit"):
+        kind = searched.stopped_by.removesuffix(" limit")
+        what = f"the {searched.stopped_by} ended the search before its first point"
+        raise LimitReached(what, where=where, hint=f"allow more {kind}")
+    if searched.nearest is not None:
+        raise CapacityError(
+            f"{problem.name} fits at no batch size tried; the nearest: {searched.nearest.what}",
+            needs_bytes=searched.nearest.needs_bytes,
+            where=where,
+            expected=searched.nearest.expected,
+            hint="use more GPUs, devices with more memory, or a shorter context",
+        )
+    hint = "without a rule that was disabled there may be no plan at all" if method.disabled else ""
+    if method.fix:
+        hint = f"no plan may keep to what is fixed: {', '.join(method.fix)}"
+    raise ValueRangeError(
+        "no configuration runs at the batch sizes tried",
+        where=where,
+        expected="batch sizes that divide over the ranks",
+        hint=hint,
+    )
