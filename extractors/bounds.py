@@ -27,7 +27,7 @@ def quick_bounds_s(task: Task) -> FloatArray:
     floors = {name: _floor(kind, shares) for name, kind in task.costed.kinds.items()}
     stages = [sum(count * floors[name] for name, count in load.counts.items() if count) for load in task.slowest]
     best = np.max([np.max(stage, axis=0) for stage in stages], axis=0) * (2.0 if task.objective == "sum" else 1.0)
-    return np.where(least_bytes(task) <= task.capacity_bytes, best, np.inf)
+    return np.where(least_bytes(task) <= task.all_room_bytes, best, np.inf)
 
 
 def _floor(kind: CostedKind, shares: FloatArray) -> FloatArray:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from rooflang.cost.tiers import HBM
 from rooflang.extractors.costed import CostedKind
 from rooflang.extractors.layouts import FloatArray
 from rooflang.extractors.memory import left_behind, operand_bytes, output_bytes, rests_bytes
@@ -22,8 +23,8 @@ _LARGE = 0.01
 
 
 def capacity_rows(net: Network, task: Task) -> list[Row]:
-    """For each stage: what rests there and what the step leaves behind; what rests there and what any one large kernel
-    works on."""
+    """For each stage: what rests in each memory; in HBM what rests there and what the step leaves behind, and what
+    rests there and what any one large kernel works on."""
     rows: list[Row] = []
     seen: set[tuple[tuple[str, int], ...]] = set()
     for load in task.loads:
@@ -35,17 +36,26 @@ def capacity_rows(net: Network, task: Task) -> list[Row]:
 
 
 def _stage_rows(net: Network, task: Task, load: Load) -> Iterator[Row]:
-    resident = np.zeros(net.columns)
-    for start, kind in zip(net.mode_start, net.kinds):
-        count = load.counts[kind.kind.name]
-        rests = [count * rests_bytes(task, kind, mode) for mode in kind.modes] if count else 0.0
-        resident[start : start + len(kind.modes)] = rests
+    for tier in task.costed.tiers:
+        if tier != HBM:
+            yield _row(task, _resident(net, task, load, tier), tier)
+    resident = _resident(net, task, load, HBM)
     yield _row(task, resident + _left(net, task, load))
     for start, kind in zip(net.mode_start, net.kinds):
         for value in range(len(kind.values)) if load.counts[kind.kind.name] else ():
             live = _live(net, task, start, kind, value)
             if live.max(initial=0.0) > _LARGE * task.capacity_bytes:
                 yield _row(task, resident + live)
+
+
+def _resident(net: Network, task: Task, load: Load, tier: str) -> FloatArray:
+    """What the leaves of each mode's kernels occupy in a memory."""
+    out = np.zeros(net.columns)
+    for start, kind in zip(net.mode_start, net.kinds):
+        count = load.counts[kind.kind.name]
+        rests = [count * rests_bytes(task, kind, mode, tier) for mode in kind.modes] if count else 0.0
+        out[start : start + len(kind.modes)] = rests
+    return out
 
 
 def _left(net: Network, task: Task, load: Load) -> FloatArray:
@@ -82,6 +92,6 @@ def _live(net: Network, task: Task, start: int, kind: CostedKind, value: int) ->
     return out
 
 
-def _row(task: Task, sizes: FloatArray) -> Row:
+def _row(task: Task, sizes: FloatArray, tier: str = HBM) -> Row:
     columns = np.flatnonzero(sizes)
-    return Row(columns=columns, values=sizes[columns] / task.capacity_bytes, high=1.0)
+    return Row(columns=columns, values=sizes[columns] / task.room_bytes(tier), high=1.0)

@@ -6,25 +6,25 @@ network time that it does not hide; both in seconds on one rank. Impossible layo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from rooflang.cost.model import CostModel
+from rooflang.cost.tiers import HBM
 from rooflang.eqsat import FrozenBlock
 from rooflang.errors import PlacementError
 from rooflang.extractors.layouts import FloatArray, Layouts
+from rooflang.extractors.names import Names
 from rooflang.extractors.pricing import BATCH, Pricing
+from rooflang.extractors.resting import Kernel, Resting, shared_leaves
 from rooflang.ir.blocks import BlockKind, Blocks
 from rooflang.ir.cut import OWNER, REPLICATED, Spec
 from rooflang.ir.layout import Mode, Transfer
 from rooflang.ir.op import op_kind
 from rooflang.ir.tensor import RESIDENT_ROLES, Tensor
-
-#: The memory in which leaves rest.
-TIER = "hbm"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +38,12 @@ class Read:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafRead:
-    """Operand `operand` of a kernel: a weight, cache or state at rest in layout `spec`."""
+    """Operand `operand` of a kernel: a weight, cache or state at rest in layout `spec`, in memory `tier`."""
 
     operand: int
     leaf: str
     spec: Spec
+    tier: str = HBM
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -94,12 +95,17 @@ class CostedKind:
 
     @cached_property
     def common_leaves(self) -> frozenset[str]:
-        """Leaves that several kernels of the block read, kernels that stand for each other counted once."""
-        readers: dict[str, set[int]] = {}
-        for mode in self.modes:
-            for read in mode.leaves:
-                readers.setdefault(read.leaf, set()).add(mode.value)
-        return frozenset(leaf for leaf, values in readers.items() if len(values) > 1)
+        """Leaves that several kernels of one plan of the block may read."""
+        name = [value.tensor.name for value in self.values]
+        kernels = {
+            Kernel(
+                value=name[mode.value],
+                values=frozenset(name[read.value] for read in mode.reads),
+                leaves=frozenset(read.leaf for read in mode.leaves),
+            )
+            for mode in self.modes
+        }
+        return shared_leaves(kernels, {value.tensor.name for value in self.values if value.exits})
 
     @cached_property
     def makers(self) -> tuple[tuple[int, ...], ...]:
@@ -112,7 +118,8 @@ class CostedKind:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CostedGraph:
-    """All kinds of block of a graph under one cost model. `batches` are its batch sizes.
+    """All kinds of block of a graph under one cost model. `batches` are its batch sizes, `tiers` the memories in which
+    leaves may rest.
 
     `borders[group]` are the layouts in which every block kind can hand over or take the ports of that group.
     """
@@ -122,10 +129,19 @@ class CostedGraph:
     batches: tuple[int, ...]
     kinds: Mapping[str, CostedKind]
     borders: Mapping[int, tuple[Spec, ...]]
+    tiers: tuple[str, ...] = (HBM,)
 
     @classmethod
-    def of(cls, blocks: Blocks, frozen: Mapping[str, FrozenBlock], cost: CostModel) -> CostedGraph:
-        """Cost every mode and transfer. The extent `batch` of the model may be an array of batch sizes.
+    def of(
+        cls,
+        blocks: Blocks,
+        frozen: Mapping[str, FrozenBlock],
+        cost: CostModel,
+        *,
+        tiers: tuple[str, ...] = (HBM,),
+    ) -> CostedGraph:
+        """Cost every mode and transfer, with leaves in any of the memories `tiers`. The extent `batch` of the model may
+        be an array of batch sizes.
 
         Raises `PlacementError` when two kinds of block have no layout in common for what passes between them.
         """
@@ -135,8 +151,9 @@ class CostedGraph:
             blocks=blocks,
             cost=cost,
             batches=tuple(int(b) for b in np.atleast_1d(cost.sizes.get(BATCH, 1))),
-            kinds={kind.name: _costed(blocks, frozen[kind.name], pricing, borders) for kind in blocks.kinds},
+            kinds={kind.name: _costed(blocks, frozen[kind.name], pricing, borders, tiers) for kind in blocks.kinds},
             borders=borders,
+            tiers=tiers,
         )
 
 
@@ -159,73 +176,61 @@ def _borders(blocks: Blocks, frozen: Mapping[str, FrozenBlock]) -> dict[int, tup
     return found
 
 
-class _Names:
-    """Which tensors of a block are one value."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Draft:
+    """A mode whose leaves lie in the memories `where`, with its costs (b,)."""
 
-    def __init__(self, block: FrozenBlock) -> None:
-        kind = block.kind
-        leaves = {t.name for t in kind.leaves}
-        leaving = {t.name for t in kind.outputs}
-        #: A copy of a leaf that leaves the block has to be made: nothing else puts the leaf's value there.
-        self.first = {
-            name: name if first in leaves and name in leaving else first for name, first in block.aliases.items()
-        }
-        self.removed = {
-            op.output.name: op.operands[0].name
-            for op in kind.ops
-            if op.operands and self[op.output.name] == self[op.operands[0].name]
-        }
-        made = {op.output.name: op.output for op in kind.ops}
-        arriving = {t.name: t for t in kind.inputs}
-        self.tensors = {self[n]: t for n, t in (*arriving.items(), *made.items()) if self[n] == n}
-        self.number = {name: index for index, name in enumerate(self.tensors)}
-
-        self._leaves = {t.name: t for t in kind.leaves}
-
-    def __getitem__(self, name: str) -> str:
-        return self.first.get(name, name)
-
-    def leaf(self, tensor: Tensor) -> Tensor:
-        """The leaf that `tensor` is, or is a removed copy of."""
-        return self._leaves[self[tensor.name]]
+    mode: Mode
+    where: Mapping[str, str]
+    local_s: FloatArray
+    exposed_s: FloatArray
 
 
 def _costed(
-    blocks: Blocks, block: FrozenBlock, pricing: Pricing, borders: Mapping[int, tuple[Spec, ...]]
+    blocks: Blocks,
+    block: FrozenBlock,
+    pricing: Pricing,
+    borders: Mapping[int, tuple[Spec, ...]],
+    tiers: tuple[str, ...],
 ) -> CostedKind:
-    names = _Names(block)
+    names = Names(block)
+    resting = Resting.of(blocks, block, names, tiers)
     owners = _owners_needed(block.modes)
-    at_rest = {(hold.leaf, hold.spec) for hold in block.holds if hold.tier == TIER}
-    drafts = []
-    for mode in block.modes:
-        looped = any(names[t.name] == names[mode.op.output.name] for t in mode.op.operands)
-        if looped or (OWNER in mode.choices and not owners):
-            continue
-        cost = pricing.mode(mode)
-        local = pricing.spread(cost.local_s)
-        readable = at_rest.issuperset((t.name, s) for t, s in _leaf_reads(mode, names))
-        if readable and np.any(np.isfinite(local)):
-            drafts.append((mode, local, pricing.spread(cost.exposed_s)))
-    values = _values(blocks, block, names, [d[0] for d in drafts], pricing, borders, owners)
+    drafts = [draft for mode in block.modes for draft in _drafts(mode, names, resting, pricing, owners)]
+    values = _values(blocks, block, resting, drafts, pricing, borders, owners)
     shape = (len(drafts), pricing.batches)
-    held = {(t.name, s): pricing.bytes(t, s) for d in drafts for t, s in _leaf_reads(d[0], names)
-            if t.role in RESIDENT_ROLES}  # fmt: skip
+    held = {(leaf.name, spec): pricing.bytes(leaf, spec) for draft in drafts
+            for _, leaf, spec in _leaf_reads(draft.mode, names)}  # fmt: skip
     return CostedKind(
         kind=block.kind,
         values=values,
-        modes=tuple(_numbered(mode, names, values) for mode, _, _ in drafts),
-        local_s=np.array([d[1] for d in drafts]).reshape(shape),
-        exposed_s=np.array([d[2] for d in drafts]).reshape(shape),
+        modes=tuple(_numbered(draft, names, values) for draft in drafts),
+        local_s=np.array([draft.local_s for draft in drafts]).reshape(shape),
+        exposed_s=np.array([draft.exposed_s for draft in drafts]).reshape(shape),
         leaf_bytes=held,
         aliases=names.removed,
     )
 
 
-def _leaf_reads(mode: Mode, names: _Names) -> Iterable[tuple[Tensor, Spec]]:
-    """Operands that are leaves, or removed copies of leaves."""
-    for tensor, spec in zip(mode.op.operands, mode.operands, strict=True):
-        if names[tensor.name] not in names.number:
-            yield names.leaf(tensor), spec
+def _drafts(mode: Mode, names: Names, resting: Resting, pricing: Pricing, owners: bool) -> Iterator[_Draft]:
+    """The mode with its leaves in each memory in which they may lie, unless it can never run."""
+    if OWNER in mode.choices and not owners:
+        return
+    if any(names[t.name] == names[mode.op.output.name] for t in mode.op.operands):
+        return
+    for where in resting.where(mode):
+        lies = ((i, where.get(names.leaf_of(t.name)[0], HBM)) for i, t in enumerate(mode.op.operands))
+        cost = pricing.mode(mode, tuple((index, tier) for index, tier in lies if tier != HBM))
+        local = pricing.spread(cost.local_s)
+        if np.any(np.isfinite(local)):
+            yield _Draft(mode=mode, where=where, local_s=local, exposed_s=pricing.spread(cost.exposed_s))
+
+
+def _leaf_reads(mode: Mode, names: Names) -> Iterator[tuple[int, Tensor, Spec]]:
+    """Operands, by number, that are resident leaves or removed copies of such."""
+    for index, (tensor, spec) in enumerate(zip(mode.op.operands, mode.operands, strict=True)):
+        if names[tensor.name] not in names.number and names.leaf(tensor).role in RESIDENT_ROLES:
+            yield index, names.leaf(tensor), spec
 
 
 def _owners_needed(modes: Iterable[Mode]) -> bool:
@@ -249,35 +254,36 @@ def _key(mode: Mode, *, replicate: bool = False) -> object:
 def _values(
     blocks: Blocks,
     block: FrozenBlock,
-    names: _Names,
-    modes: Iterable[Mode],
+    resting: Resting,
+    drafts: Iterable[_Draft],
     pricing: Pricing,
     borders: Mapping[int, tuple[Spec, ...]],
     owners: bool,
 ) -> tuple[Value, ...]:
-    kind = block.kind
-    specs: dict[str, dict[Spec, None]] = {name: {} for name in names.tensors}
+    kind, names = block.kind, resting.names
+    places: dict[str, dict[tuple[Spec, str], None]] = {name: {} for name in names.tensors}
     steps: dict[str, list[Transfer]] = {name: [] for name in names.tensors}
-    for mode in modes:
+    for draft in drafts:
+        mode = draft.mode
         for tensor, spec in zip((*mode.op.operands, mode.op.output), (*mode.operands, mode.out)):
-            if names[tensor.name] in specs:
-                specs[names[tensor.name]][spec] = None
+            if names[tensor.name] in places:
+                places[names[tensor.name]][spec, draft.where.get(names.leaf_of(tensor.name)[0], HBM)] = None
     for transfer in block.transfers:
         name = names[transfer.tensor]
-        if name in specs and (owners or OWNER not in (*transfer.before, *transfer.after)):
-            specs[name].update({transfer.before: None, transfer.after: None})
+        if name in places and (owners or OWNER not in (*transfer.before, *transfer.after)):
+            places[name].update({(transfer.before, HBM): None, (transfer.after, HBM): None})
             steps[name].append(transfer)
     exits: dict[str, list[tuple[str, int]]] = {}
     for port in (*kind.inputs, *kind.outputs):
         group = blocks.port_group[(kind.name, port.name)]
-        specs[names[port.name]].update(dict.fromkeys(borders[group]))
+        places[names[port.name]].update(dict.fromkeys((spec, HBM) for spec in borders[group]))
         if port in kind.outputs:
             exits.setdefault(names[port.name], []).append((port.name, group))
     in_place = {op.output.name for op in kind.ops if op_kind(op.kind).in_place is not None}
     arriving = {t.name for t in kind.inputs}
     out = []
     for name, tensor in names.tensors.items():
-        layouts = _layouts(tensor, tuple(specs[name]), steps[name], pricing)
+        layouts = _layouts(tensor, tuple(places[name]), steps[name], pricing)
         occupied = [pricing.bytes(tensor, spec) * (name not in in_place) for spec in layouts.specs]
         out.append(
             Value(
@@ -291,26 +297,31 @@ def _values(
     return tuple(out)
 
 
-def _layouts(tensor: Tensor, specs: tuple[Spec, ...], steps: Iterable[Transfer], pricing: Pricing) -> Layouts:
-    number = {spec: index for index, spec in enumerate(specs)}
-    by_pair = {(number[t.before], number[t.after]): t for t in steps}
+def _layouts(
+    tensor: Tensor, places: tuple[tuple[Spec, str], ...], steps: Iterable[Transfer], pricing: Pricing
+) -> Layouts:
+    number = {place: index for index, place in enumerate(places)}
+    by_pair = {(number[t.before, HBM], number[t.after, HBM]): t for t in steps}
+    specs, tiers = tuple(spec for spec, _ in places), tuple(tier for _, tier in places)
     closure = pricing.closure(tensor, specs, by_pair)
-    return Layouts(specs=specs, steps=by_pair, closure=closure)
+    return Layouts(specs=specs, steps=by_pair, closure=closure, tiers=() if set(tiers) <= {HBM} else tiers)
 
 
-def _numbered(mode: Mode, names: _Names, values: tuple[Value, ...]) -> CostedMode:
-    reads, leaves = [], []
-    for index, (tensor, spec) in enumerate(zip(mode.op.operands, mode.operands, strict=True)):
-        value = names.number.get(names[tensor.name])
-        if value is not None:
-            reads.append(Read(operand=index, value=value, layout=values[value].layouts.number[spec]))
-        elif names.leaf(tensor).role in RESIDENT_ROLES:
-            leaves.append(LeafRead(operand=index, leaf=names.leaf(tensor).name, spec=spec))
-    made = names.number[names[mode.op.output.name]]
-    return CostedMode(
-        mode=mode,
-        value=made,
-        out=values[made].layouts.number[mode.out],
-        reads=tuple(reads),
-        leaves=tuple(leaves),
+def _numbered(draft: _Draft, names: Names, values: tuple[Value, ...]) -> CostedMode:
+    mode = draft.mode
+
+    def layout(tensor: Tensor, spec: Spec) -> int:
+        tier = draft.where.get(names.leaf_of(tensor.name)[0], HBM)
+        return values[names.number[names[tensor.name]]].layouts.place[spec, tier]
+
+    reads = tuple(
+        Read(operand=index, value=names.number[names[tensor.name]], layout=layout(tensor, spec))
+        for index, (tensor, spec) in enumerate(zip(mode.op.operands, mode.operands, strict=True))
+        if names[tensor.name] in names.number
     )
+    leaves = tuple(
+        LeafRead(operand=index, leaf=leaf.name, spec=spec, tier=draft.where[leaf.name])
+        for index, leaf, spec in _leaf_reads(mode, names)
+    )
+    made = names.number[names[mode.op.output.name]]
+    return CostedMode(mode=mode, value=made, out=layout(mode.op.output, mode.out), reads=reads, leaves=leaves)

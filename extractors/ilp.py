@@ -61,7 +61,7 @@ def extract(task: Task, *, time_limit_s: float = 60.0, gap: float = 1e-3, cutoff
         return extraction(task, quick.best, bound_s=quick.bound_s, status="cut off", begin=begin)
     sweep = Sweep.of(task, limit=LIMIT, gap=gap, cutoff_s=cutoff_s)
     try:
-        if least_bytes(task)[task.at] > task.capacity_bytes:
+        if least_bytes(task)[task.at] > task.all_room_bytes:
             sweep.squeeze()
         sweep.run()
         sweep.refine(LARGE_LIMIT)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from rooflang.cost.tiers import HBM
 from rooflang.ir.cut import Spec
 from rooflang.ir.layout import Transfer
 
@@ -68,16 +69,27 @@ class Closure:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Layouts:
-    """The layouts that a tensor can take: `specs` by number, single `steps` by (from, to), their closure."""
+    """The layouts that a tensor can take: `specs` by number, single `steps` by (from, to), their closure.
+
+    What was written in place lies in the memory of its leaf: `tiers` by number where that may be another one than HBM,
+    empty where all layouts are in HBM. No step leads from one memory to another.
+    """
 
     specs: tuple[Spec, ...]
     steps: Mapping[tuple[int, int], Transfer]
     closure: Closure
+    tiers: tuple[str, ...] = ()
 
     @cached_property
     def number(self) -> dict[Spec, int]:
-        """Number of each spec."""
-        return {spec: index for index, spec in enumerate(self.specs)}
+        """Number of each spec, in HBM."""
+        return {spec: index for (spec, tier), index in self.place.items() if tier == HBM}
+
+    @cached_property
+    def place(self) -> dict[tuple[Spec, str], int]:
+        """Number of each spec in each memory."""
+        tiers = self.tiers or (HBM,) * len(self.specs)
+        return {pair: index for index, pair in enumerate(zip(self.specs, tiers, strict=True))}
 
     def path(self, stops: Sequence[int], at: int) -> tuple[Transfer, ...]:
         """Transfers that visit the layouts `stops` in turn, by shortest paths at batch size number `at`."""

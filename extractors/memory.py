@@ -1,5 +1,6 @@
-"""How much memory decisions need: leaves at rest on every rank of a stage, what the step leaves behind, and what the
-largest kernel works on. The simulation finds at least that: it also counts what waits for later kernels.
+"""How much memory decisions need: leaves at rest on every rank of a stage, each in its memory; and in HBM what the step
+leaves behind and what the largest kernel works on. The simulation finds at least that: it also counts what waits for
+later kernels.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from rooflang.cost.tiers import HBM
 from rooflang.errors import CapacityError
 from rooflang.extractors.costed import CostedGraph, CostedKind, CostedMode
 from rooflang.extractors.layouts import FloatArray
@@ -24,14 +26,21 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """What fills one rank of a stage: entries (name, bytes)."""
+    """What fills a memory of one rank of a stage: entries (name, bytes)."""
 
     stage: int
     entries: tuple[tuple[str, float], ...]
+    capacity_bytes: float
+    tier: str = HBM
 
     @property
     def bytes(self) -> float:
         return sum(size for _, size in self.entries)
+
+    @property
+    def share(self) -> float:
+        """How full the memory is; more than 1 does not fit."""
+        return self.bytes / self.capacity_bytes
 
 
 @lru_cache(maxsize=16)
@@ -48,14 +57,14 @@ def common_leaves(costed: CostedGraph) -> frozenset[tuple[str, str]]:
     return frozenset(found | {(name, leaf) for name, kind in costed.kinds.items() for leaf in kind.common_leaves})
 
 
-def rests_bytes(task: Task, kind: CostedKind, mode: CostedMode) -> float:
-    """What the leaves of a kernel occupy on a rank of a stage, for one block; caches for every wave in flight. Leaves
-    that others read too are left out."""
+def rests_bytes(task: Task, kind: CostedKind, mode: CostedMode, tier: str = HBM) -> float:
+    """What the leaves of a kernel occupy in a memory of a rank of a stage, for one block; caches for every wave in
+    flight. Leaves that others read too are left out."""
     common = common_leaves(task.costed)
     return sum(
         float(kind.leaf_bytes[(read.leaf, read.spec)][task.at]) * waves(task, kind, read.leaf)
         for read in mode.leaves
-        if (kind.kind.name, read.leaf) not in common
+        if read.tier == tier and (kind.kind.name, read.leaf) not in common
     )
 
 
@@ -91,28 +100,33 @@ def left_behind(task: Task, load: Load, kind: CostedKind) -> Iterable[tuple[int,
                 yield index, port, group, count
 
 
-def stage_use(task: Task, stage: int, decisions: Decisions) -> Use:
-    """What a stage holds under decisions: leaves at rest, and the larger of what the step leaves behind and what its
-    largest kernel works on."""
+def stage_uses(task: Task, stage: int, decisions: Decisions) -> tuple[Use, ...]:
+    """What a stage holds under decisions in HBM and in each other memory: leaves at rest; in HBM also the larger of
+    what the step leaves behind and what its largest kernel works on."""
     load = task.loads[stage]
-    rests: dict[str, float] = {}
+    rests: dict[str, dict[str, float]] = {tier: {} for tier in task.costed.tiers}
     left: dict[str, float] = {}
     most = ("", 0.0)
     for name, count in load.counts.items():
         kind = task.costed.kinds[name]
         if count:
             used = needed_modes(kind, decisions.choices[name])
-            rests.update(_resident(task, load, kind, used))
+            for tier, entries in rests.items():
+                entries.update(_resident(task, load, kind, used, tier))
             left.update(_left(task, load, kind, used, decisions))
             most = max(most, _largest(task, kind, used), key=lambda entry: entry[1])
     rest = tuple(left.items()) if sum(left.values()) > most[1] else (most,)
-    return Use(stage=stage, entries=(*rests.items(), *rest))
+    near = Use(stage=stage, entries=(*rests.pop(HBM).items(), *rest), capacity_bytes=task.capacity_bytes)
+    return near, *(
+        Use(stage=stage, entries=tuple(entries.items()), capacity_bytes=task.room_bytes(tier), tier=tier)
+        for tier, entries in rests.items()
+    )
 
 
-def _resident(task: Task, load: Load, kind: CostedKind, used: Choice) -> Iterable[tuple[str, float]]:
+def _resident(task: Task, load: Load, kind: CostedKind, used: Choice, tier: str) -> Iterable[tuple[str, float]]:
     blocks, name = task.costed.blocks, kind.kind.name
     labels = [label for label in load.labels if blocks.kind_of[label] == name]
-    held = {(read.leaf, read.spec) for mode in used.values() for read in kind.modes[mode].leaves}
+    held = {(read.leaf, read.spec) for mode in used.values() for read in kind.modes[mode].leaves if read.tier == tier}
     for leaf, spec in sorted(held):
         size = float(kind.leaf_bytes[(leaf, spec)][task.at]) * waves(task, kind, leaf)
         actual = dict.fromkeys(blocks.rename[label][leaf] for label in labels)
@@ -156,27 +170,30 @@ def block_use(task: Task, kind: CostedKind, choice: Choice) -> tuple[float, floa
 
 
 def fullest(task: Task, decisions: Decisions) -> Use:
-    """The stage that holds most."""
-    return max((stage_use(task, stage, decisions) for stage in range(len(task.stages))), key=lambda use: use.bytes)
+    """The fullest memory of all stages."""
+    uses = (use for stage in range(len(task.stages)) for use in stage_uses(task, stage, decisions))
+    return max(uses, key=lambda use: use.share)
 
 
 def overflow(task: Task, use: Use) -> CapacityError:
     """The error that says by how much, and because of which tensors, a stage does not fit."""
     largest = sorted(use.entries, key=lambda entry: (-entry[1], entry[0]))[:_NAMED]
-    need, over = show_bytes(use.bytes), show_bytes(use.bytes - task.capacity_bytes)
+    need, over = show_bytes(use.bytes), show_bytes(use.bytes - use.capacity_bytes)
+    memory = "" if use.tier == HBM else f" of {use.tier.upper()}"
     return CapacityError(
-        f"batch {task.costed.batches[task.at]}: the leanest plan found fills stage {use.stage} with {need} on each "
-        f"GPU, {over} more than fits; the largest are "
+        f"batch {task.costed.batches[task.at]}: the leanest plan found fills stage {use.stage} with {need}{memory} on "
+        f"each GPU, {over} more than fits; the largest are "
         + ", ".join(f"{name} ({show_bytes(size)})" for name, size in largest if size),
         needs_bytes=use.bytes,
         where=f"mesh of {' × '.join(str(axis.size) for axis in task.mesh.axes) or '1'} GPUs a stage",
-        expected=f"at most {show_bytes(task.capacity_bytes)}",
+        expected=f"at most {show_bytes(use.capacity_bytes)}",
         hint="use more GPUs, more pipeline stages or a smaller batch",
     )
 
 
 def least_bytes(task: Task) -> FloatArray:
-    """A lower bound (b,) on what the fullest stage holds at rest, at every batch size: each leaf as small as it gets.
+    """A lower bound (b,) on what the leaves of the fullest stage occupy at rest, in all memories together, at every
+    batch size: each leaf as small as it gets.
 
     Infinite where some kernel cannot run at all.
     """

@@ -156,7 +156,11 @@ def _stand_ins(kind: CostedKind) -> tuple[BoolArray, ...]:
 
 
 def _bytes(kind: CostedKind, at: int) -> list[FloatArray]:
-    """What each mode's leaves and its output occupy."""
-    leaves = [sum(kind.leaf_bytes[(r.leaf, r.spec)][at] for r in mode.leaves) for mode in kind.modes]
+    """What each mode's leaves occupy in each memory, and its output."""
+    tiers = sorted({read.tier for mode in kind.modes for read in mode.leaves})
+    leaves = [
+        [sum(kind.leaf_bytes[(r.leaf, r.spec)][at] for r in mode.leaves if r.tier == tier) for mode in kind.modes]
+        for tier in tiers
+    ]
     made = [kind.values[mode.value].bytes[mode.out, at] for mode in kind.modes]
-    return [np.array(leaves, np.float64), np.array(made, np.float64)]
+    return [np.array(each, np.float64) for each in (*leaves, made)]

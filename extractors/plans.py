@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rooflang.cost.tiers import HBM
 from rooflang.errors import PlacementError
 from rooflang.extractors.costed import CostedKind
 from rooflang.extractors.task import Choice, Load, Seconds, Task
@@ -78,7 +79,14 @@ def block_plan(kind: CostedKind, choice: Choice, boundary: Mapping[int, Spec], a
         exits.update({p: layouts.path(trails[to], at) for p, to in one.leaving.items() if to != one.made})
     modes = {kind.modes[mode].mode.op.output.name: kind.modes[mode].mode for mode in used.values()}
     order = [op.output.name for op in kind.kind.ops if op.output.name in modes]
-    return BlockPlan(modes={name: modes[name] for name in order}, paths=paths, exits=exits, aliases=dict(kind.aliases))
+    reads = [read for mode in used.values() for read in kind.modes[mode].leaves]
+    return BlockPlan(
+        modes={name: modes[name] for name in order},
+        paths=paths,
+        exits=exits,
+        tiers={read.leaf: read.tier for read in reads if read.tier != HBM},
+        aliases=dict(kind.aliases),
+    )
 
 
 def _deliveries(kind: CostedKind, used: Choice, boundary: Mapping[int, Spec]) -> Iterator[_Delivery]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from rooflang.cost.model import CostModel
 from rooflang.cost.record import Cost
+from rooflang.cost.tiers import Tiers, with_tiers
 from rooflang.extractors.layouts import Closure, FloatArray
 from rooflang.ir.cut import Spec
 from rooflang.ir.layout import Mode, Transfer
@@ -31,11 +32,12 @@ class Pricing:
         self._bytes: dict[object, FloatArray] = {}
         self._shapes: dict[int, tuple[Op, object]] = {}
 
-    def mode(self, mode: Mode) -> Cost:
-        """The cost of a mode."""
-        key = (self._op_shape(mode.op), mode.choices)
+    def mode(self, mode: Mode, tiers: Tiers = ()) -> Cost:
+        """The cost of a mode some of whose leaves lie in tiers."""
+        key = (self._op_shape(mode.op), mode.choices, tiers)
         if key not in self._modes:
-            self._modes[key] = self.cost.mode(mode)
+            near = with_tiers(self.mode(mode), mode, tiers, self.cost) if tiers else self.cost.mode(mode)
+            self._modes[key] = near
         return self._modes[key]
 
     def transfer_s(self, tensor: Tensor, transfer: Transfer) -> FloatArray:

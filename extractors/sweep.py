@@ -127,10 +127,10 @@ class Sweep:
         """
         capacity, waves = self.task.capacity_bytes, len(self.task.stages)
         load = max(self.task.loads, key=lambda each: sum(each.counts.values()))
-        rests = Weights(local=0.0, exposed=0.0, byte=1.0, wave_byte=waves)
+        rests = Weights(local=0.0, exposed=0.0, byte=1.0 / capacity, wave_byte=waves / capacity)
         leanest = self.dual.minimum(self.task, load, rests)
         self.offer(leanest.decisions)
-        if leanest.value > capacity and self.leanest is not None:
+        if leanest.value > 1.0 and self.leanest is not None:
             raise overflow(self.task, fullest(self.task, self.leanest))
         share = max(self._found, default=FIRST)
         price = self.bound_s / capacity * _CHEAP
@@ -192,10 +192,10 @@ class Sweep:
         self._offered.setdefault(value, decisions)
         if value >= self.value_s:
             return True
-        need = fullest(self.task, decisions).bytes
-        if need < self._least:
-            self.leanest, self._least = decisions, need
-        if need > self.task.capacity_bytes:
+        full = fullest(self.task, decisions).share
+        if full < self._least:
+            self.leanest, self._least = decisions, full
+        if full > 1.0:
             self.tight = True
             return False
         self.best, self.value_s = decisions, value

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from rooflang.cost.tiers import HBM
 from rooflang.errors import PlacementError
 from rooflang.extractors.costed import CostedGraph
 from rooflang.hw.mesh import Mesh
@@ -75,6 +76,15 @@ class Task:
     def capacity_bytes(self) -> float:
         """HBM of one rank that the plan may fill."""
         return self.costed.cost.cluster.device.hbm_bytes - self.reserve_bytes
+
+    def room_bytes(self, tier: str) -> float:
+        """What a rank's share of a memory holds."""
+        return self.capacity_bytes if tier == HBM else self.costed.cost.cluster.tier(tier).capacity_bytes
+
+    @property
+    def all_room_bytes(self) -> float:
+        """What all memories hold together in which leaves may rest."""
+        return sum(self.room_bytes(tier) for tier in self.costed.tiers)
 
     def impossible(self) -> PlacementError:
         """The error for a task that no plan fulfils, however much memory it had."""
