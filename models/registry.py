@@ -13,6 +13,7 @@ import msgspec
 from rooflang.assumptions import PHYSICAL, Assumptions
 from rooflang.errors import ModelError, UnknownNameError, ValueRangeError
 from rooflang.ir.graph import Graph
+from rooflang.models.extensions import check_extensions
 from rooflang.models.measure import active_parameters, parameters
 from rooflang.models.workload import Workload
 
@@ -76,13 +77,15 @@ class Model:
         return self.config.max_context
 
     def build(self, workload: Workload, assumptions: Assumptions = PHYSICAL) -> Graph:
-        """The verified graph of one step. Raises `ValueRangeError` for a context above the model's longest."""
+        """The verified graph of one step. Raises `ValueRangeError` for a context above the model's longest, and for
+        extensions (`Assumptions`) that the model has nothing for."""
         if workload.context > self.max_context:
             raise ValueRangeError(
                 f"a context of {workload.context:,} tokens is more than {self.name} takes",
                 where="--context",
                 expected=f"at most {self.max_context:,}",
             )
+        check_extensions(self.name, self.config, workload, assumptions)
         family = importlib.import_module(_FAMILIES[self.config.model_type])
         return cast(Graph, family.build(self.name, self.config, workload, assumptions))
 

@@ -2,15 +2,17 @@
 
 An assumption changes which operators a builder emits and what they cost. It never changes what a rewrite means.
 `physical` is what hardware does; `paper` is what the published numbers of the RoofLang paper (arXiv 2609.12551) take
-for granted, as its authors' released presets and program declarations show. Each field says both.
+for granted, as its authors' released presets and program declarations show. Each field says both. The last ones are
+about the requests: both profiles leave out what they switch on (docs/extensions.md).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
-from rooflang.errors import UnknownNameError
+from rooflang.errors import UnknownNameError, ValueRangeError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +86,75 @@ class Assumptions:
     receive_buffers: bool = True
     """What a collective receives occupies memory until its last use (physical) or is free (paper)."""
 
+    draft_tokens: int = 0
+    """Tokens that each request drafts in a decode step with the model's multi-token-prediction layers, and checks in
+    the next one together with the last token. 0, as in both profiles, is plain decoding."""
+
+    accepted_tokens: float = 1.0
+    """Tokens that a request gains in a step with drafts, on average: the accepted ones and the one that the check
+    itself makes. It depends on model and text and is an input here: at least 1, at most `draft_tokens` + 1."""
+
+    expert_zipf: float = 0.0
+    """Exponent s of the experts' popularity: the i-th most popular one is chosen in proportion to 1/iˢ. 0, as in both
+    profiles, is perfect balance. Popular experts lie as far from each other as they can."""
+
+    expert_histogram: tuple[float, ...] = ()
+    """Instead: how often each expert is chosen, by its number, in any unit. Ranks own experts of consecutive numbers.
+    Empty in both profiles."""
+
+    images: int = 0
+    """Images in each prompt that the model's vision encoder has to encode. None in both profiles."""
+
+    image_tokens: int = 1024
+    """Tokens of the prompt that an image takes. Kimi K3 makes one of 28 × 28 pixels: 1,024 of 896 × 896."""
+
+    def __post_init__(self) -> None:
+        _check_drafts(self.draft_tokens, self.accepted_tokens)
+        _check_load(self.expert_zipf, self.expert_histogram)
+        _whole("--images", self.images, least=0)
+        _whole("--image-tokens", self.image_tokens, least=1)
+
+    @property
+    def skewed(self) -> bool:
+        """Whether some experts are chosen more often than others."""
+        return self.expert_zipf > 0 or bool(self.expert_histogram)
+
     def differs_from(self, other: Assumptions) -> dict[str, tuple[object, object]]:
         """Fields in which two profiles differ, as name → (own value, other's value); the name itself is left out."""
         mine = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "name"}
         return {k: (v, getattr(other, k)) for k, v in mine.items() if v != getattr(other, k)}
+
+
+def _whole(where: str, value: object, *, least: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ValueRangeError(f"{value!r} is not possible", where=where, expected=f"a whole number, {least} or more")
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _check_drafts(drafted: int, accepted: float) -> None:
+    _whole("--draft-tokens", drafted, least=0)
+    if not _number(accepted) or not 1 <= accepted <= drafted + 1:
+        raise ValueRangeError(
+            f"{accepted!r} tokens a step with {drafted} drafted",
+            where="--accepted-tokens",
+            expected=f"1 to {drafted + 1}: the drafts that are accepted, and one more",
+        )
+
+
+def _check_load(zipf: float, histogram: tuple[float, ...]) -> None:
+    if not _number(zipf) or zipf < 0:
+        raise ValueRangeError(f"{zipf!r} is not possible", where="--expert-zipf", expected="0 (balanced) or more")
+    if not isinstance(histogram, tuple) or not all(_number(each) and each >= 0 for each in histogram):
+        raise ValueRangeError(
+            "not a number of choices for each expert", where="--expert-histogram", expected="numbers, 0 or more"
+        )
+    if histogram and not any(histogram):
+        raise ValueRangeError("no expert is ever chosen", where="--expert-histogram", expected="a number above 0")
+    if zipf and histogram:
+        raise ValueRangeError("the experts' load is given twice", where="--expert-zipf, --expert-histogram")
 
 
 PHYSICAL = Assumptions()

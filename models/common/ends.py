@@ -15,14 +15,19 @@ def embedding(s: Scope[Any], tokens: Tensor) -> Tensor:
 
 def last_token(s: Scope[Any], x: Tensor, name: str = "last_token", **attrs: Any) -> Tensor:
     """What the head reads of x: of a prompt only the last position. Attributes are those of the kind `last_token`."""
-    if not s.prefill:
-        return x
-    return s.op(name, "last_token", [x], " ".join(d for d in x.dims if d != "seq"), group="head", **attrs)
+    return last_of(s, x, "seq", name, **attrs) if s.prefill else x
+
+
+def last_of(s: Scope[Any], x: Tensor, positions: str, name: str = "last_token", **attrs: Any) -> Tensor:
+    """The last of these positions of x."""
+    dims = " ".join(d for d in x.dims if d != positions)
+    return s.op(name, "last_token", [x], dims, x.dtype, group="head", **attrs)
 
 
 def next_token(s: Scope[Any], x: Tensor, *, tied: bool) -> Tensor:
-    """Vectors (batch hidden) → ids (batch). A `tied` head reads the embedding table."""
+    """Vectors (tokens hidden) → ids (tokens) of those that follow. A `tied` head reads the embedding table."""
+    tokens = " ".join(d for d in x.dims if d != "hidden")
     x = s.norm("norm", x, "hidden")
-    weight = s.graph.weight("embed.table", "vocab hidden") if tied else s.weight("head_w", "hidden vocab")
-    logits = s.op("logits", "matmul", [x, weight], "batch vocab", group="head")
-    return s.op("token", "argmax", [logits], "batch", "int32", group="head", role=Role.OUTPUT)
+    weight = s.shared("embed.table", "vocab hidden") if tied else s.shared("head.head_w", "hidden vocab")
+    logits = s.op("logits", "matmul", [x, weight], f"{tokens} vocab", group="head")
+    return s.op("token", "argmax", [logits], tokens, "int32", group="head", role=Role.OUTPUT)

@@ -12,12 +12,16 @@ from rooflang.models.workload import Workload
 
 Config = TypeVar("Config")
 
+#: Label of the tokens that a decode step checks at once: the last one of a request and those drafted after it.
+DRAFT = "draft"
+
 
 class Scope(Generic[Config]):
     """A graph under construction, with what decides its shape. `dims` are all dims that it may have, by label.
 
-    `rows` are the labels of the tokens that run: every position of every request in prefill, one token per request in
-    decode. Names are prefixed by the current block; dims are declared where they are first used.
+    `rows` are the labels of the tokens that run: every position of every request in prefill, in decode one token per
+    request, or the last one and those drafted after it. Names are prefixed by the current block; dims are declared
+    where they are first used.
     """
 
     def __init__(
@@ -26,25 +30,39 @@ class Scope(Generic[Config]):
         self.config = config
         self.assumptions = assumptions
         self.prefill = workload.stage == "prefill"
-        self.rows = "batch seq" if self.prefill else "batch"
+        self.rows = "batch seq" if self.prefill else f"batch {DRAFT}" if assumptions.draft_tokens else "batch"
         self.graph = GraphBuilder(name)
         #: Tensors that the step has to leave behind beside its tokens.
         self.left: list[Tensor] = []
-        self._dims = dims
+        #: Caches as the operators so far have left them, by name.
+        self.appended: dict[str, Tensor] = {}
+        checked = Dim(label=DRAFT, size=assumptions.draft_tokens + 1, meaning="tokens checked")
+        self._dims = {**dims, DRAFT: checked}
         self._declared: set[str] = set()
+        self._run = self._layer = ""
 
-    def enter(self, block: str) -> None:
-        """Operators and leaves from here on belong to this block."""
+    def enter(self, block: str, *, run: str = "", layer: str = "") -> None:
+        """Operators and leaves from here on belong to this block. In a block that runs several times, layers maybe more
+        than once, operators are named by the `run` and leaves by the `layer`."""
         self.graph.block = block
+        self._run, self._layer = (f"{name}." if name else "" for name in (run, layer))
+
+    def define(self, dim: Dim) -> None:
+        """Add a dim to the table."""
+        self._dims[dim.label] = dim
 
     def weight(self, name: str, dims: str, dtype: str = "bf16") -> Tensor:
-        return self.graph.weight(self._name(name), self._declare(dims), dtype)
+        return self.graph.weight(self._name(self._layer + name), self._declare(dims), dtype)
+
+    def shared(self, name: str, dims: str, dtype: str = "bf16") -> Tensor:
+        """A weight that several blocks read, by its whole name."""
+        return self.graph.weight(name, self._declare(dims), dtype)
 
     def cache(self, name: str, dims: str, dtype: str) -> Tensor:
-        return self.graph.cache(self._name(name), self._declare(dims), dtype)
+        return self.graph.cache(self._name(self._layer + name), self._declare(dims), dtype)
 
     def state(self, name: str, dims: str, dtype: str) -> Tensor:
-        return self.graph.state(self._name(name), self._declare(dims), dtype)
+        return self.graph.state(self._name(self._layer + name), self._declare(dims), dtype)
 
     def size(self, label: str) -> int:
         """Extent of a dim."""
@@ -70,7 +88,7 @@ class Scope(Generic[Config]):
     ) -> Tensor:
         """Append an operator to the current block and return its output; see `GraphBuilder.op`."""
         return self.graph.op(
-            self._name(name),
+            self._name(self._run + name),
             kind,
             operands,
             self._declare(dims),

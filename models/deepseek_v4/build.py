@@ -8,6 +8,7 @@ from rooflang.assumptions import Assumptions
 from rooflang.errors import ValueRangeError
 from rooflang.ir.graph import Graph
 from rooflang.ir.tensor import Tensor
+from rooflang.models.common.draft import drafted
 from rooflang.models.deepseek_v4 import hyper
 from rooflang.models.deepseek_v4.attention import attention
 from rooflang.models.deepseek_v4.config import DeepseekV4Config
@@ -20,8 +21,9 @@ from rooflang.models.workload import Workload
 def build(name: str, config: DeepseekV4Config, workload: Workload, assumptions: Assumptions) -> Graph:
     """The verified graph of one step.
 
-    Blocks are `embed`, `layers.<n>` and `head`. The outputs are the next tokens (batch), then what the step leaves
-    behind: in prefill every layer's caches, in decode new KV entries where the profile appends none.
+    Blocks are `embed`, `layers.<n>` and `head`, and `draft` where a decode step drafts tokens. The outputs are the next
+    tokens (batch), then those drafted, then what the step leaves behind: in prefill every layer's caches, in decode new
+    KV entries where the profile appends none.
     Raises `ValueRangeError` for a prompt that does not fill whole groups of the compressor.
     """
     _check_groups(config, workload)
@@ -33,7 +35,27 @@ def build(name: str, config: DeepseekV4Config, workload: Workload, assumptions: 
         s.enter(f"layers.{layer}")
         stream = _layer(s, layer, ratio, stream, tokens)
     s.enter("head")
-    return s.graph.build(head(s, stream), *s.left)
+    found = head(s, stream)
+    return s.graph.build(found, *_drafted(s, found, stream), *s.left)
+
+
+def _drafted(s: Scope, found: Tensor, stream: Tensor) -> tuple[Tensor, ...]:
+    """Ids of the tokens that the step drafts; none in a plain step."""
+    c = s.config
+
+    def layer(number: int, stream: Tensor, tokens: Tensor) -> Tensor:
+        return _layer(s, c.num_hidden_layers + number, c.mtp_ratio(number), stream, tokens)
+
+    return drafted(
+        s,
+        found,
+        stream,
+        layers=c.num_nextn_predict_layers,
+        layer=layer,
+        read=lambda last: hyper.end(s, last),
+        tied=c.tie_word_embeddings,
+        dtype=c.linear_dtype,
+    )
 
 
 def _check_groups(config: DeepseekV4Config, workload: Workload) -> None:

@@ -36,6 +36,7 @@ class DeepseekV4Config(TextConfig, frozen=True, kw_only=True):
     num_experts_per_tok: Count
     moe_intermediate_size: Count
     num_hash_layers: CountOrNone = 0
+    num_nextn_predict_layers: CountOrNone = 0
 
     hc_mult: Count
     expert_dtype: Literal["fp4", "fp8", "bf16"] | None = None
@@ -54,6 +55,15 @@ class DeepseekV4Config(TextConfig, frozen=True, kw_only=True):
     def ratios(self) -> tuple[int, ...]:
         """Compression ratio of each layer. The file may list more: the entries after these are the MTP layers'."""
         return self.compress_ratios[: self.num_hidden_layers]
+
+    @property
+    def draft_layers(self) -> int:
+        """Layers that draft tokens (multi-token prediction)."""
+        return self.num_nextn_predict_layers
+
+    def mtp_ratio(self, number: int) -> int:
+        """Compression ratio of a multi-token-prediction layer; window only where the file lists none."""
+        return dict(enumerate(self.compress_ratios)).get(self.num_hidden_layers + number, 0)
 
     @property
     def linear_dtype(self) -> str:

@@ -14,6 +14,5 @@ def embedding(s: Scope, tokens: Tensor) -> Tensor:
 
 
 def head(s: Scope, stream: Tensor) -> Tensor:
-    """The stream → the id of each request's next token (batch)."""
-    x = hyper.end(s, ends.last_token(s, stream))
-    return ends.next_token(s, x, tied=s.config.tie_word_embeddings)
+    """The stream → the id of each request's next token (batch); with drafts, of what follows each token checked."""
+    return ends.next_token(s, hyper.end(s, ends.last_token(s, stream)), tied=s.config.tie_word_embeddings)

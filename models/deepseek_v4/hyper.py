@@ -35,11 +35,11 @@ def write(s: Scope, part: str, stream: Tensor, mix: Tensor | None, out: Tensor) 
 
 
 def end(s: Scope, stream: Tensor) -> Tensor:
-    """The last tokens' (batch hidden) from their stream (batch copy hidden)."""
+    """The tokens' vectors (… hidden) from their stream (… copy hidden), as the head reads them."""
     if not s.assumptions.hyper_connections:
         return stream
     mix = _coefficients(s, "head", stream, "head_mix")
-    return s.op("head_read", "hyper_read", [stream, mix], "batch hidden", group=_GROUP)
+    return s.op("head_read", "hyper_read", [stream, mix], " ".join(d for d in stream.dims if d != "copy"), group=_GROUP)
 
 
 def _coefficients(s: Scope, part: str, stream: Tensor, label: str) -> Tensor:

@@ -6,7 +6,9 @@ from rooflang.assumptions import Assumptions
 from rooflang.ir.graph import Graph
 from rooflang.ir.tensor import Tensor
 from rooflang.models.common import ends
+from rooflang.models.common.draft import drafted
 from rooflang.models.common.experts import Experts, gated_ffn, with_shared
+from rooflang.models.common.scope import DRAFT
 from rooflang.models.glm5.attention import attention
 from rooflang.models.glm5.config import Glm5Config
 from rooflang.models.glm5.scope import Scope, dim_table
@@ -16,8 +18,9 @@ from rooflang.models.workload import Workload
 def build(name: str, config: Glm5Config, workload: Workload, assumptions: Assumptions) -> Graph:
     """The verified graph of one step.
 
-    Blocks are `embed`, `layers.<n>` and `head`. The outputs are the next tokens (batch), then what the step leaves
-    behind: in prefill every layer's caches, in decode new KV entries where the profile appends none.
+    Blocks are `embed`, `layers.<n>` and `head`, and `draft` where a decode step drafts tokens. The outputs are the next
+    tokens (batch), then those drafted, then what the step leaves behind: in prefill every layer's caches, in decode new
+    KV entries where the profile appends none.
     """
     s = Scope(f"{name} {workload.stage}", config, workload, assumptions, dim_table(config, workload))
     s.enter("embed")
@@ -25,12 +28,43 @@ def build(name: str, config: Glm5Config, workload: Workload, assumptions: Assump
     chosen: Tensor | None = None
     for layer in range(config.layers):
         s.enter(f"layers.{layer}")
-        out, chosen = attention(s, layer, s.norm("attn_norm", x, "hidden"), chosen)
-        x = s.op("attn_add", "add", [x, out], f"{s.rows} hidden", group="residual")
-        out = _ffn(s, layer, s.norm("ffn_norm", x, "hidden"))
-        x = s.op("ffn_add", "add", [x, out], f"{s.rows} hidden", group="residual")
+        x, chosen = _layer(s, layer, x, None if config.indexers[layer] == "full" else chosen)
     s.enter("head")
-    return s.graph.build(ends.next_token(s, ends.last_token(s, x), tied=config.tie_word_embeddings), *s.left)
+    found = ends.next_token(s, ends.last_token(s, x), tied=config.tie_word_embeddings)
+    return s.graph.build(found, *_drafted(s, found, x), *s.left)
+
+
+def _layer(s: Scope, layer: int, x: Tensor, chosen: Tensor | None) -> tuple[Tensor, Tensor]:
+    """One layer: attention, then the feed-forward part, each normed before; and the ids that it attends."""
+    out, chosen = attention(s, s.norm("attn_norm", x, "hidden"), chosen)
+    x = s.op("attn_add", "add", [x, out], f"{s.rows} hidden", group="residual")
+    out = _ffn(s, layer, s.norm("ffn_norm", x, "hidden"))
+    return s.op("ffn_add", "add", [x, out], f"{s.rows} hidden", group="residual"), chosen
+
+
+def _drafted(s: Scope, found: Tensor, x: Tensor) -> tuple[Tensor, ...]:
+    """Ids of the tokens that the step drafts; none in a plain step."""
+    c = s.config
+    chosen: Tensor | None = None
+
+    def layer(number: int, x: Tensor, tokens: Tensor) -> Tensor:
+        nonlocal chosen
+        if chosen is not None and DRAFT in chosen.dims:
+            chosen = ends.last_of(s, chosen, DRAFT, "last_choice")
+        x, ids = _layer(s, c.num_hidden_layers + number, x, chosen)
+        chosen = ids if c.index_share_for_mtp_iteration else None
+        return x
+
+    return drafted(
+        s,
+        found,
+        x,
+        layers=c.num_nextn_predict_layers,
+        layer=layer,
+        read=lambda last: last,
+        tied=c.tie_word_embeddings,
+        dtype="bf16",  # `modules_to_not_convert` names `eh_proj`
+    )
 
 
 def _ffn(s: Scope, layer: int, x: Tensor) -> Tensor:

@@ -35,6 +35,8 @@ class Glm5Config(TextConfig, frozen=True, kw_only=True):
     n_shared_experts: CountOrNone
     num_experts_per_tok: Count
     moe_intermediate_size: Count
+    num_nextn_predict_layers: CountOrNone = 0
+    index_share_for_mtp_iteration: bool = False
     moe_router_dtype: Literal["float32", "bfloat16"] = "bfloat16"
 
     quantization_config: Fp8Blocks | None = None
@@ -51,6 +53,11 @@ class Glm5Config(TextConfig, frozen=True, kw_only=True):
         """For each layer whether it has an indexer, or attends what the indexer before it has chosen."""
         full: Indexer = "full"
         return self.indexer_types[: self.num_hidden_layers] if self.indexer_types else (full,) * self.num_hidden_layers
+
+    @property
+    def draft_layers(self) -> int:
+        """Layers that draft tokens (multi-token prediction)."""
+        return self.num_nextn_predict_layers
 
     @property
     def linear_dtype(self) -> str:

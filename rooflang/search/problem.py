@@ -29,15 +29,16 @@ LARGEST_BATCH = 2**24
 class Problem:
     """One optimisation or simulation task. A model's graph is built for one request; `cost` takes any batch size.
 
-    `tokens` is how many tokens each request gains or reads in a step: those of the workload, and for a graph that was
-    given as such the extent of its dim `seq`, 1 where it has none.
+    `tokens` is how many tokens each request gains or reads in a step: those of the workload, on average those that are
+    accepted where some are drafted, and for a graph that was given as such the extent of its dim `seq`, 1 where it has
+    none.
     """
 
     name: str
     graph: Graph
     cluster: Cluster
     assumptions: Assumptions
-    tokens: int
+    tokens: float
     stage: str
     context: int
 
@@ -61,12 +62,15 @@ class Problem:
 
             model = read(Path(model))
         if isinstance(model, Graph):
-            graph, name, tokens = verify(model), model.name, model.sizes.get(SEQ, 1)
+            _check_plain(model, taken)
+            graph, name = verify(model), model.name
+            tokens: float = model.sizes.get(SEQ, 1)
             stage = "prefill" if SEQ in model.sizes else "decode"
         else:
             known = model if isinstance(model, Model) else load(model)
             workload = Workload(stage=cast(Stage, stage), context=context, batch=1)  # refuses other stages
-            graph, name, tokens = known.build(workload, taken), known.name, workload.tokens
+            graph, name = known.build(workload, taken), known.name
+            tokens = taken.accepted_tokens if taken.draft_tokens else workload.tokens
         _check_used(graph)
         _check_peaks(graph, cluster)
         return cls(
@@ -106,6 +110,17 @@ class Problem:
     def cost(self, mesh: Mesh, batch: Num) -> CostModel:
         """Costs on one rank of the mesh; `batch`, if the graph has one, may be an array of batch sizes."""
         return CostModel.of(self.graph, self.cluster, mesh, self.assumptions, batch=batch)
+
+
+def _check_plain(graph: Graph, assumptions: Assumptions) -> None:
+    """A graph says itself what one step is: drafts and images are for those who build one."""
+    for flag, asked in (("--draft-tokens", assumptions.draft_tokens), ("--images", assumptions.images)):
+        if asked:
+            raise ValueRangeError(
+                f"{asked} in a step of the graph {graph.name}",
+                where=flag,
+                expected="a model, or a graph that has them in it",
+            )
 
 
 def _check_used(graph: Graph) -> None:

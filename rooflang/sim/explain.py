@@ -100,7 +100,7 @@ def explain(
     placed: PlacedGraph,
     cost: CostModel,
     *,
-    tokens: int,
+    tokens: float,
     overlap: Overlap = "perfect",
     overrides: Sequence[Override] = (),
     factor: float = 1.1,

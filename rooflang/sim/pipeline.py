@@ -58,7 +58,7 @@ def simulate_pipeline(
     placed: PlacedGraph,
     cost: CostModel,
     *,
-    tokens: int,
+    tokens: float,
     micro_batches: int | None = None,
     steps: int = 4,
     two_batch: bool = False,
@@ -109,7 +109,7 @@ def _issues(placed: PlacedGraph, book: Book, count: int, steps: int, two_batch: 
 
 
 def _result(
-    built: Built, timeline: Timeline, cost: CostModel, tokens: int, count: int, steps: int, parts: int
+    built: Built, timeline: Timeline, cost: CostModel, tokens: float, count: int, steps: int, parts: int
 ) -> PipelineResult:
     ends = _ends(built, timeline).reshape(steps, count, parts).max(axis=2)
     stages = range(max(built.ranks.stage) + 1)

@@ -23,7 +23,7 @@ def simulate(
     placed: PlacedGraph,
     cost: CostModel,
     *,
-    tokens: int,
+    tokens: float,
     overlap: Overlap = "perfect",
     check_memory: bool = True,
     overrides: Sequence[Override] = (),
@@ -56,7 +56,7 @@ def bracket(
     placed: PlacedGraph,
     cost: CostModel,
     *,
-    tokens: int,
+    tokens: float,
     check_memory: bool = True,
     overrides: Sequence[Override] = (),
 ) -> Bracket:
@@ -88,7 +88,7 @@ def _run(built: Built, placed: PlacedGraph, check_memory: bool) -> Timeline:
     return timeline
 
 
-def result_of(built: Built, timeline: Timeline, cost: CostModel, tokens: int, overlap: Overlap) -> SimResult:
+def result_of(built: Built, timeline: Timeline, cost: CostModel, tokens: float, overlap: Overlap) -> SimResult:
     """The result of a run: none and perfect overlap are two readings of the same one."""
     peaks, capacity = peak_bytes(built.program, timeline), built.program.memory_capacity_bytes
     stages = stage_results(built, timeline, peaks, overlap)

@@ -56,7 +56,7 @@ def test_a_folder_a_config_in_it_and_a_file_of_any_name(tmp_path: Path) -> None:
 
 
 def test_keys_that_move_no_shape_are_ignored(tmp_path: Path) -> None:
-    path = write(tmp_path / "flash.json", rope_theta=1, some_new_key={"a": 1}, num_nextn_predict_layers=7)
+    path = write(tmp_path / "flash.json", rope_theta=1, some_new_key={"a": 1}, initializer_range=7)
     assert load(path).config == load("deepseek-v4-flash").config
 
 
@@ -98,8 +98,8 @@ def test_unusable_configs_are_refused_with_the_field(tmp_path: Path, changes: di
 
 
 def test_other_families_are_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match="unknown model_type 'deepseek_v3'"):
-        load(write(tmp_path / "v3.json", model_type="deepseek_v3"))
+    with pytest.raises(UnknownNameError, match="unknown model_type 'deepseek_v33'"):
+        load(write(tmp_path / "v3.json", model_type="deepseek_v33"))
 
 
 @pytest.mark.parametrize("text", [b"{", b"\xff\xfe", b"[1]", b'"deepseek_v4"', b"[" * 100_000])
