@@ -67,9 +67,15 @@ class Blocks:
         return out
 
 
-def split_blocks(graph: Graph) -> Blocks:
-    """Group the operators by block label and the blocks by structure. Raises `GraphError` where a block reads from one
-    that comes after it."""
+def split_blocks(graph: Graph, *, alike: Sequence[Sequence[str]] = ()) -> Blocks:
+    """Group the operators by block label and the blocks by structure.
+
+    `alike` says which blocks stay of one kind, where some of a structure are to be laid otherwise than the rest: blocks
+    in different groups are of different kinds.
+
+    Raises `GraphError` where a block reads from one that comes after it, and for groups that are not those of kinds.
+    """
+    group_of = {label: number for number, labels in enumerate(alike) for label in labels}
     members: dict[str, list[Op]] = {}
     for op in graph.ops:
         members.setdefault(op.block, []).append(op)
@@ -79,7 +85,8 @@ def split_blocks(graph: Graph) -> Blocks:
     names: dict[str, tuple[str, ...]] = {}
     for label, ops in members.items():
         key, names[label] = _structure(ops, ports[label])
-        groups.setdefault(key, []).append(label)
+        groups.setdefault((key, group_of.get(label)), []).append(label)
+    _check_alike(graph, alike, groups.values())
     kinds, rename, kind_of = [], {}, {}
     for index, labels in enumerate(groups.values()):
         first = labels[0]
@@ -118,6 +125,16 @@ def _check_order(graph: Graph, sequence: Sequence[str]) -> None:
                     where=graph.name,
                     expected="blocks in an order in which each comes after those that it reads from",
                 )
+
+
+def _check_alike(graph: Graph, alike: Sequence[Sequence[str]], found: Collection[Sequence[str]]) -> None:
+    """Each group is all of one kind."""
+    if alike and sorted(map(tuple, alike)) != sorted(map(tuple, found)):
+        raise GraphError(
+            "blocks that are to be laid alike are no copies of each other, or some are left out or named twice",
+            where=graph.name,
+            expected="groups of " + ", ".join(" ".join(labels[:3]) for labels in found),
+        )
 
 
 def _kind_name(label: str, index: int, labels: Collection[str]) -> str:

@@ -89,12 +89,25 @@ def _identity(primitive: str, target: str, dim: str) -> IdentityJson:
     return IdentityJson(primitive=primitive, target=target, dim=dim)
 
 
-def replay(script: Mapping[str, Any], blocks: Blocks, cluster: Cluster) -> Plan:
-    """Rebuild the plan from the initial graph. Raises `PlacementError` naming the first step that does not apply."""
+def kinds_of(script: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
+    """The labels of the blocks that a script treats alike, kind by kind: what `split_blocks` has to be told for its
+    replay. Raises `PlacementError`."""
+    return tuple(entry.blocks for entry in _record(script).kinds)
+
+
+def _record(script: Mapping[str, Any]) -> Script:
     try:
-        record = msgspec.convert(script, Script, str_keys=True)
+        return msgspec.convert(script, Script, str_keys=True)
     except msgspec.ValidationError as error:
         raise PlacementError(str(error), where="certificate", expected=SCHEMA) from error
+
+
+def replay(script: Mapping[str, Any], blocks: Blocks, cluster: Cluster) -> Plan:
+    """Rebuild the plan from the initial graph, whose blocks are of the kinds that the script names (`kinds_of`).
+
+    Raises `PlacementError` naming the first step that does not apply.
+    """
+    record = _record(script)
     if record.schema != SCHEMA:
         raise PlacementError(f"schema {record.schema!r}", where="certificate", expected=SCHEMA)
     if record.graph != blocks.graph.fingerprint:

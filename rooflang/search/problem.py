@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from rooflang.assumptions import Assumptions, profile
 from rooflang.cost.model import CostModel, peaks_needed
@@ -18,6 +19,7 @@ from rooflang.ir.tensor import Num
 from rooflang.ir.verify import verify
 from rooflang.models import Model, Workload, load
 from rooflang.models.workload import Stage
+from rooflang.place.certificate import kinds_of
 
 BATCH, SEQ = "batch", "seq"
 
@@ -31,7 +33,8 @@ class Problem:
 
     `tokens` is how many tokens each request gains or reads in a step: those of the workload, on average those that are
     accepted where some are drafted, and for a graph that was given as such the extent of its dim `seq`, 1 where it has
-    none.
+    none. `alike` are the blocks that are laid alike, where
+    that is not all of one structure (`split_blocks`).
     """
 
     name: str
@@ -41,6 +44,7 @@ class Problem:
     tokens: float
     stage: str
     context: int
+    alike: tuple[tuple[str, ...], ...] = ()
 
     @classmethod
     def of(
@@ -85,7 +89,19 @@ class Problem:
 
     @cached_property
     def blocks(self) -> Blocks:
-        return split_blocks(self.graph)
+        return split_blocks(self.graph, alike=self.alike)
+
+    def for_script(self, script: Mapping[str, Any]) -> Problem:
+        """The problem with its blocks in the kinds that a certificate names, if they can be: else it stays as it is,
+        and `replay` says what is wrong. Raises `PlacementError` for what is no certificate."""
+        alike = kinds_of(script)
+        if alike == tuple(kind.blocks for kind in self.blocks.kinds):
+            return self
+        try:
+            split_blocks(self.graph, alike=alike)
+        except GraphError:
+            return self
+        return replace(self, alike=alike)
 
     @property
     def has_batch(self) -> bool:

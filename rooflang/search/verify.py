@@ -71,8 +71,9 @@ def certified(problem: Problem, points: Sequence[Point], *, seed: int = 0) -> tu
     """
     out = []
     for point in points:
-        plan = replay(point.certificate, problem.blocks, problem.cluster)
-        found = validate(plan, problem.blocks, problem.cluster, seed=seed)
+        laid = problem.for_script(point.certificate)
+        plan = replay(point.certificate, laid.blocks, laid.cluster)
+        found = validate(plan, laid.blocks, laid.cluster, seed=seed)
         out.append(replace(point, certificate={**point.certificate, "evaluated": found.to_json()}))
     return tuple(out)
 
@@ -166,6 +167,7 @@ def _problem(inputs: Json, model: str | Path | Model | Graph | None, hardware: s
 def _check(problem: Problem, stated: Json, overlap: Overlap, seed: int) -> VerifiedPoint:
     """One point: its script, its values, its numbers."""
     certificate = _field(stated, "certificate", dict, "point")
+    problem = problem.for_script(certificate)
     plan = replay(certificate, problem.blocks, problem.cluster)
     found = evaluated(plan, problem.blocks, seed=seed)
     batch = problem.check_batch(_field(stated, "batch", int, "point"))

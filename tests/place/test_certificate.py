@@ -235,7 +235,7 @@ def test_refusals_of_reads_exits_and_identities() -> None:
     twice = {"operand": 1, "steps": []}
     assert "no kernel reads: ('layers.2.o_a', 1)" in refused(lambda s: kernel(s, "layers.2.o_a")["reads"].append(twice))
     assert "not one collective" in refused(lambda s: step(s).update(before=["R", "head"]))
-    assert "nothing leads from" in refused(lambda s: step(s).update(after=["batch", "O"]))
+    assert "nothing leads from" in refused(lambda s: step(s).update(before=["batch", "R"], after=["batch", "P"]))
     assert "of a value laid batch,P" in refused(lambda s: step(s).update(before=["batch", "head"]))
     assert "has no dim ffn" in refused(lambda s: step(s).update(after=["batch", "ffn"]))
     assert "leads to no port" in refused(lambda s: kind(s, "layers.2")["exits"].update({"layers.2.q_b": []}))
