@@ -59,6 +59,7 @@ def prepare(
     problem = Problem.of(model, hardware=hardware, gpus=gpus, stage=stage, context=context, assumptions=assumptions)
     requests = problem.own_batch if batch is None else problem.check_batch(batch)
     if certificate is not None:
+        problem = problem.for_script(certificate)
         plan = replay(certificate, problem.blocks, problem.cluster)
     else:
         graph = problem.graph.resized(batch=requests) if problem.has_batch else problem.graph
