@@ -9,6 +9,7 @@ import click
 
 from rooflang import __version__
 from rooflang.cli.program import Program
+from rooflang.cli.settings import VARIABLE, as_defaults, read_settings, settings_file
 
 _EPILOG = """\b
 Start with:
@@ -35,13 +36,21 @@ Exit codes:
         "verify": ("rooflang.cli.verify", "check a saved result, or the rewrite rules"),
         "tables": ("rooflang.cli.tables", "recompute the paper's Tables 7 and 8"),
         "reproduce": ("rooflang.cli.reproduce", "recompute the paper's evaluation, as a report"),
+        "config": ("rooflang.cli.config", "show the file of your defaults"),
+        "completion": ("rooflang.cli.completion", "print a script for the completion of your shell"),
     },
     epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="rooflang", message="%(prog)s %(version)s")
-def program() -> None:
+@click.option("--config", metavar="FILE.toml", envvar=VARIABLE, help="Read defaults of options from this file.")
+@click.pass_context
+def program(ctx: click.Context, config: str | None) -> None:
     """The best layout of an LLM's inference over a cluster, how fast it can go, and what stops it."""
+    path = settings_file(config)
+    if path is not None and ctx.invoked_subcommand not in ("config", "completion"):
+        assert isinstance(ctx.command, Program)
+        ctx.default_map = as_defaults(read_settings(path), ctx.command, ctx.invoked_subcommand, path)
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import click.shell_completion
 
 from rooflang.cli.output import JsonTarget, writable
 from rooflang.errors import UnitError, UnknownNameError, ValueRangeError
@@ -107,6 +108,68 @@ class Seconds(OptionType):
         return f"{value:g}"
 
 
+class Amount(OptionType):
+    """A number above 0: `50`, `3.5`."""
+
+    name = "X"
+
+    def read(self, text: str, where: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = 0.0
+        if not 0 < value < float("inf"):  # false for NaN, too
+            raise ValueRangeError(f"{text[:20]!r} is not possible", where=where, expected="a number above 0")
+        return value
+
+    def spell(self, value: float) -> str:
+        return f"{value:g}"
+
+
+class Share(OptionType):
+    """A part of a whole, less than all of it: `0.3%`, `0.003`."""
+
+    name = "X%"
+
+    def read(self, text: str, where: str) -> float:
+        try:
+            value = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value < 1:  # true for NaN, too
+            raise ValueRangeError(f"{text[:20]!r} is no share", where=where, expected="0% or more, less than 100%")
+        return value
+
+    def spell(self, value: float) -> str:
+        return f"{value:.17g}"
+
+
+class Bytes(OptionType):
+    """An amount of memory above 0: `8GB`, `512MiB`."""
+
+    name = "BYTES"
+
+    def read(self, text: str, where: str) -> float:
+        value = parse(text, "bytes", where=where)
+        if value == 0:
+            raise ValueRangeError(f"{text!r} is nothing", where=where, expected="an amount above 0, such as 8GB")
+        return value
+
+    def spell(self, value: float) -> str:
+        return f"{value:.17g}B"
+
+
+class Seed(OptionType):
+    """A whole number, 0 or more."""
+
+    name = "N"
+
+    def read(self, text: str, where: str) -> int:
+        if not text.isascii() or not text.isdigit() or len(text) > 10 or int(text) >= 2**32:
+            raise ValueRangeError(f"{text[:20]!r} is no seed", where=where, expected="a whole number, less than 2^32")
+        return int(text)
+
+
 class Known(OptionType):
     """One of a few names, in any case. `names` is called when there is text to read; a path ends in `suffix`."""
 
@@ -122,6 +185,16 @@ class Known(OptionType):
         if text.lower() not in names:
             raise UnknownNameError(self.name, text, names.values(), where=where)
         return names[text.lower()]
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[click.shell_completion.CompletionItem]:
+        """The names that begin so, and files where a file can be named."""
+        begun = [name for name in self._names() if name.lower().startswith(incomplete.lower())]
+        found = [click.shell_completion.CompletionItem(name) for name in begun]
+        if self._suffix:
+            found.append(click.shell_completion.CompletionItem(incomplete, type="file"))
+        return found
 
 
 class JsonFile(OptionType):

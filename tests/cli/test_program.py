@@ -57,10 +57,10 @@ def test_version(run: Run) -> None:
     assert run("--version").output == f"rooflang {rooflang.__version__}\n"
 
 
-def test_a_hardware_name_in_the_help_text_exists_and_none_is_missing(run: Run) -> None:
-    from rooflang.hw import platform_names
-
-    assert "|".join((*platform_names(), "FILE.toml")) in run("optimize", "--help").output
+def test_the_help_text_says_where_names_of_hardware_are_listed(run: Run) -> None:
+    text = run("optimize", "--help").output
+    assert "NAME|FILE.toml" in text
+    assert "`rooflang hardware`" in text
 
 
 def test_an_unknown_command_is_answered_with_the_nearest(run: Run) -> None:
@@ -68,7 +68,7 @@ def test_an_unknown_command_is_answered_with_the_nearest(run: Run) -> None:
     assert outcome.exit_code == 2
     assert outcome.stdout == ""
     assert "unknown command 'optimise'" in outcome.stderr
-    assert "did you mean optimize?" in outcome.stderr
+    assert "did you mean optimize" in outcome.stderr
 
 
 def test_an_unknown_option_is_answered_with_the_nearest(run: Run) -> None:

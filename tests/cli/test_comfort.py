@@ -1,0 +1,74 @@
+"""Defaults from a file, and completion of names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.shell_completion import ShellComplete
+
+from rooflang.cli import program
+from tests.cli.conftest import Run
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """No file of the person who runs the tests is read."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("ROOFLANG_CONFIG", raising=False)
+    return tmp_path / "home"
+
+
+def test_defaults_come_from_the_file_and_options_win(run: Run, folder: Path, graph: str) -> None:
+    (folder / "rooflang.toml").write_text('[simulate]\nhardware = "b300"\ngpus = 8\ndp = 8\n', encoding="utf-8")
+    outcome = run("simulate", graph)
+    assert outcome.exit_code == 0
+    assert "on 8 b300" in outcome.stdout
+    assert "on 8 h200" in run("simulate", graph, "--hardware", "h200").stdout
+
+
+def test_the_file_of_the_home_is_read_if_there_is_none_here(run: Run, home: Path, graph: str) -> None:
+    (home / "rooflang").mkdir(parents=True)
+    (home / "rooflang" / "config.toml").write_text('[simulate]\nhardware = "b300"\ngpus = 8\n', encoding="utf-8")
+    assert "on 8 b300" in run("simulate", graph, "--dp", "8").stdout
+    shown = run("config").stdout
+    assert "config.toml" in shown and "simulate --hardware b300" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("[simulte]\n", "did you mean simulate"),
+        ('[simulate]\nhardwre = "b300"\n', "did you mean 'hardware'"),
+        ("gpus = 8\n", "outside of any table"),
+        ("[simulate\n", "cannot read it"),
+        ('[simulate]\nhardware = "b301"\n', "b301"),
+    ],
+)
+def test_what_a_file_cannot_say(run: Run, folder: Path, graph: str, text: str, what: str) -> None:
+    (folder / "rooflang.toml").write_text(text, encoding="utf-8")
+    outcome = run("simulate", graph, "--dp", "8")
+    assert outcome.exit_code == 2
+    assert what in outcome.stderr
+    assert run("config").exit_code in (0, 2)
+
+
+def test_a_file_that_is_named_has_to_be_there(run: Run) -> None:
+    outcome = run("--config", "nowhere.toml", "hardware")
+    assert outcome.exit_code == 2
+    assert "nowhere.toml" in outcome.stderr
+    assert "no file of defaults" in run("config").stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_script(run: Run, shell: str) -> None:
+    outcome = run("completion", shell)
+    assert outcome.exit_code == 0
+    assert "_ROOFLANG_COMPLETE" in outcome.stdout
+
+
+def test_names_are_completed() -> None:
+    shell = ShellComplete(program, {}, "rooflang", "_ROOFLANG_COMPLETE")
+    assert [item.value for item in shell.get_completions([], "opt")] == ["optimize"]
+    values = {item.value for item in shell.get_completions(["optimize", "x", "--hardware"], "GB")}
+    assert {"gb200", "gb300"} <= values
