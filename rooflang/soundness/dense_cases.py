@@ -23,6 +23,10 @@ DENSE_CASES: dict[str, Case] = {
     ),
     "activation_capped": line("activation", "b h", out="b h", function="soft_cap", cap=2.0),
     "sigmoid_of_rows": line("sigmoid_mul", "b h t", "t b", out="b t h"),
+    "route_softmax": line("route", "b expert", out="b expert", top_k=2, scores="softmax"),
+    "route_sigmoid": line(
+        "route", "b t expert", "*expert", out="t b expert", top_k=2, scores="sigmoid", renormalise=True
+    ),
     "rope_part": line("rope", "b t even", "#t b", out="b t even", fraction=0.5),
     "rope_part_interleaved": line("rope", "b even", "#b", out="b even", interleaved=True, fraction=0.5),
     "grouped_sinks": line("grouped_attention", "batch head dim", *_KEYS, "*head", out="batch head val", sinks=True),

@@ -1,9 +1,13 @@
 """Mixture of experts: routing, dispatch, combine.
 
 Routed tensors carry the token dims and the expert dim; `fill` = k/E says that a token has rows at k of E experts.
-Gates hold the weight of every chosen expert and 0 for the others. Dispatch and combine may be cut by tokens, by the
-hidden dim, by experts, or *routed*: tokens cut on one side, experts on the other, with the all-to-all inside the kernel
-(the named fusion of a token cut and its all-to-all).
+Gates hold the weight of every chosen expert and 0 for the others. `route` chooses by the logits, or, with a second
+operand (expert), by these or their `sigmoid` plus a bias (DeepSeek-V3, arXiv 2412.19437, section 2.1.2). `scores` says
+what a weight is: the softmax over the `chosen` logits, that over all of them (`softmax`), or the logit's `sigmoid`, the
+latter two divided by their sum over the chosen with `renormalise`.
+
+Dispatch and combine may be cut by tokens, by the hidden dim, by experts, or *routed*: tokens cut on one side, experts
+on the other, with the all-to-all inside the kernel (the named fusion of a token cut and its all-to-all).
 """
 
 from __future__ import annotations
@@ -11,11 +15,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rooflang.assumptions import Assumptions
-from rooflang.errors import GraphError
+from rooflang.errors import GraphError, UnknownNameError
 from rooflang.ir.cut import PARTIAL, REPLICATED, Cut, CutKind
+from rooflang.ir.kinds.attention import LSE_BYTES
 from rooflang.ir.kinds.rows import expect, expect_labels, linear, par
 from rooflang.ir.op import Op, OpKind, Sizes, register
 from rooflang.ir.tensor import Num
+
+#: What the weights of chosen experts are, by the attribute `scores`; the first is the default.
+SCORES = ("chosen", "softmax", "sigmoid")
 
 #: Bytes of one routing decision: an INT32 expert id and an FP32 weight.
 DECISION_BYTES = 8.0
@@ -47,10 +55,16 @@ def _check_routed(op: Op) -> None:
 
 
 def _check_route(op: Op) -> None:
-    expect(op, 1)
+    expect(op, 1 + len(op.operands[1:2]))
     _check_logits(op)
+    for bias in op.operands[1:]:
+        expect_labels(op, bias.dims, (expert_label(op),), bias.name)
     if op.attr("top_k", 1) < 1:
         raise GraphError(f"{op.name}: top_k={op.attr('top_k')}", expected="1 or more")
+    if op.attr("scores", SCORES[0]) not in SCORES:
+        raise UnknownNameError("score", op.attr("scores"), SCORES, where=op.name)
+    if op.operands[1:] and op.attr("scores") == "softmax":
+        raise GraphError(f"{op.name}: what is added to a softmax over all experts is not known to a share of them")
 
 
 def _check_logits(op: Op) -> None:
@@ -84,15 +98,17 @@ def _route_cuts(op: Op) -> tuple[Cut, ...]:
         return rows
     expert = expert_label(op)
     # Experts are chosen on the *full* logits: shards exchange their top-k candidates first. A local top-k is wrong.
+    # Where the chosen are weighed by all, or chosen by other numbers than they are weighed by, these travel too.
+    softmax, biased = op.attr("scores") == "softmax", len(op.operands) > 1
     choose = Cut(
         kind=CutKind.STAT,
         dim=expert,
-        operands=(expert,),
+        operands=(expert,) * len(op.operands),
         out=expert,
         loops=(expert,),
         combine="topk",
         stat_rows=_tokens(op),
-        stat_bytes=DECISION_BYTES * op.attr("top_k", 1),
+        stat_bytes=(DECISION_BYTES + 4.0 * biased) * op.attr("top_k", 1) + LSE_BYTES * softmax,
     )
     return (*rows, choose)
 
@@ -133,10 +149,10 @@ def _combine_flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
 register(
     OpKind(
         name="route",
-        summary="top-k experts and their weights from the full logits",
+        summary="top-k experts and their weights from the full logits; operands: logits, and a bias of the choice",
         cuts=_route_cuts,
         flops=_route_flops,
-        attrs={"expert": (str,), "top_k": (int,)},
+        attrs={"expert": (str,), "top_k": (int,), "scores": (str,), "renormalise": (bool,)},
         check=_check_route,
     )
 )

@@ -1,5 +1,6 @@
 """Routing, dispatch and combine on dense arrays: a routed tensor has a row for every (token, expert), zero where the
-expert was not chosen. Weights of the chosen experts are the softmax of their logits."""
+expert was not chosen. The summary of a route has the share's candidates (the number that each is chosen by, its id, its
+logit), its largest logit and the sum of e^(logit − it)."""
 
 from __future__ import annotations
 
@@ -8,9 +9,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from rooflang.ir.exact import exp, logits
-from rooflang.ir.kinds.moe import expert_label
+from rooflang.ir.kinds.moe import SCORES, expert_label
 from rooflang.ir.op import Op
-from rooflang.ir.reference import topk
+from rooflang.ir.reference import softmax, topk
 from rooflang.ir.reference.base import (
     NO_ID,
     Array,
@@ -24,33 +25,51 @@ from rooflang.ir.reference.base import (
     product,
     spread,
 )
+from rooflang.ir.reference.elementwise import sigmoid
 
 
 def _tokens(op: Op) -> tuple[str, ...]:
     return tuple(d for d in op.operands[0].dims if d != expert_label(op))
 
 
-def _candidates(op: Op, where: Where, operands: Arrays) -> State:
-    """The share's best experts by their logits, with global ids."""
+def _summary(op: Op, where: Where, operands: Arrays) -> State:
+    """The share's best experts, with global ids, and the statistics of its logits."""
     expert = expert_label(op)
-    logits = spread(operands[0], op.operands[0].dims, (*_tokens(op), expert))
-    return topk.best(logits, where.ids[expert], op.attr("top_k", 1))
+    given = spread(operands[0], op.operands[0].dims, (*_tokens(op), expert))
+    choice = given
+    if len(operands) > 1:
+        choice = (sigmoid(given) if op.attr("scores") == "sigmoid" else given) + operands[1]
+    x = logits(given)
+    top = np.max(x, -1, keepdims=True, initial=-np.inf)
+    return *topk.best(choice, where.ids[expert], op.attr("top_k", 1), given), top, softmax.total(x, top)
 
 
 def _merge(op: Op, a: State, b: State) -> State:
-    return topk.merge(a, b, op.attr("top_k", 1))
+    return *topk.merge(a[:3], b[:3], op.attr("top_k", 1)), *softmax.merged(a[3:], b[3:])
 
 
 def _route(op: Op, where: Where, summary: State, operands: Arrays) -> State:
-    return (_gates(op, where, *summary),)
+    _, ids, chosen, top, total = summary
+    scores, there = op.attr("scores", SCORES[0]), ids != NO_ID
+    if scores == "chosen":
+        return (_gates(op, where, np.where(there, chosen, -np.inf), ids),)
+    weights = sigmoid(chosen) if scores == "sigmoid" else exp(logits(chosen) - top) / total
+    weights = weights * there
+    if op.attr("renormalise"):
+        weights = weights / weights.sum(-1, keepdims=True)
+    return (_placed(op, where, weights, ids),)
 
 
 def _gates(op: Op, where: Where, values: Array, ids: Array) -> Array:
     """Gates of this share's experts from the chosen logits (tokens, k) and their experts."""
-    expert = expert_label(op)
     scores = logits(values)
     weights = exp(scores - scores.max(-1, keepdims=True))
-    weights = weights / weights.sum(-1, keepdims=True)
+    return _placed(op, where, weights / weights.sum(-1, keepdims=True), ids)
+
+
+def _placed(op: Op, where: Where, weights: Array, ids: Array) -> Array:
+    """Weights of the chosen (tokens, k) where their experts are, of those of this share."""
+    expert = expert_label(op)
     placed = (weights[..., :, None] * (ids[..., :, None] == where.ids[expert])).sum(-2)
     return spread(placed, (*_tokens(op), expert), op.output.dims)
 
@@ -79,7 +98,7 @@ def _combine(op: Op, where: Where, operands: Arrays) -> Array:
     return product(operands[0], rows.dims, operands[1], gates.dims, op.output.dims)
 
 
-define("route", Reference(run=_route, summary=Summary(of=_candidates, merge=_merge)))
+define("route", Reference(run=_route, summary=Summary(of=_summary, merge=_merge)))
 define(
     "hash_route",
     Reference(run=lambda op, where, summary, operands: (_hash_route(op, where, operands),), ids=_hash_ids),

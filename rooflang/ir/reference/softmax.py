@@ -65,22 +65,27 @@ def _axis(op: Op) -> int:
     return op.operands[0].dims.index(op.attr("over"))
 
 
-def _statistics(op: Op, where: Where, operands: Arrays) -> State:
-    """(the largest element, the sum of e^(x − it)) of a share."""
-    x = logits(operands[0])
-    top = np.max(x, _axis(op), keepdims=True, initial=-np.inf)
-    return top, exp(x - _finite(top)).sum(_axis(op), keepdims=True)
+def total(x: Array, top: Array, axis: int = -1) -> Array:
+    """The sum of e^(x − top) along an axis, kept."""
+    return np.asarray(exp(x - _finite(top)).sum(axis, keepdims=True))
 
 
-def _merge(op: Op, a: State, b: State) -> State:
+def merged(a: State, b: State) -> State:
+    """(largest element, sum of e^(x − it)) of two shares together."""
     top = np.maximum(a[0], b[0])
     left, right = (exp(state[0] - _finite(top)) for state in (a, b))
     return top, a[1] * left + b[1] * right
 
 
+def _statistics(op: Op, where: Where, operands: Arrays) -> State:
+    x = logits(operands[0])
+    top = np.max(x, _axis(op), keepdims=True, initial=-np.inf)
+    return top, total(x, top, _axis(op))
+
+
 def _softmax(op: Op, where: Where, summary: State, operands: Arrays) -> State:
-    top, total = summary
-    return (spread(exp(logits(operands[0]) - top) / total, op.operands[0].dims, op.output.dims),)
+    top, below = summary
+    return (spread(exp(logits(operands[0]) - top) / below, op.operands[0].dims, op.output.dims),)
 
 
-define("softmax", Reference(run=_softmax, summary=Summary(of=_statistics, merge=_merge)))
+define("softmax", Reference(run=_softmax, summary=Summary(of=_statistics, merge=lambda op, a, b: merged(a, b))))

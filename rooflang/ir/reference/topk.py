@@ -1,29 +1,33 @@
 """Top-k as a monoid on candidates: the order is total (value descending, id ascending), so that ties are decided alike
-everywhere. A state is (values, ids), the candidates along the last axis; missing ones are (−∞, `NO_ID`)."""
+everywhere. A state is (values, ids) and what else is known of each candidate, the candidates along the last axis;
+missing ones are (−∞, `NO_ID`, 0)."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from rooflang.ir.exact import Exact, is_exact
 from rooflang.ir.reference.base import NO_ID, Array, State
 
 
-def best(values: Array, ids: Array, count: int) -> State:
-    """The `count` best candidates, best first, padded if there are fewer. `ids` broadcasts to `values`."""
-    ids = np.broadcast_to(ids, values.shape)
+def best(values: Array, ids: Array, count: int, *carried: Array) -> State:
+    """The `count` best candidates, best first, padded if there are fewer. `ids` broadcasts to `values`; arrays in
+    `carried` go with their candidates."""
+    candidates = [values, np.broadcast_to(ids, values.shape), *carried]
     missing = max(0, count - values.shape[-1])
     if missing:
         padding = [(0, 0)] * (values.ndim - 1) + [(0, missing)]
-        values = np.pad(values, padding, constant_values=-np.inf)
-        ids = np.pad(ids, padding, constant_values=NO_ID)
-    last = np.where(ids == NO_ID, np.iinfo(np.int64).max, ids)
-    order = np.lexsort((last, -values), axis=-1)[..., :count]
-    return np.take_along_axis(values, order, -1), np.take_along_axis(ids, order, -1)
+        fill = (-np.inf, NO_ID, *(Exact(0) if is_exact(a) else 0.0 for a in carried))
+        candidates = [np.pad(a, padding, constant_values=f) for a, f in zip(candidates, fill, strict=True)]
+    last = np.where(candidates[1] == NO_ID, np.iinfo(np.int64).max, candidates[1])
+    order = np.lexsort((last, -candidates[0]), axis=-1)[..., :count]
+    return tuple(np.take_along_axis(a, order, -1) for a in candidates)
 
 
 def merge(a: State, b: State, count: int) -> State:
     """The best candidates of two lists."""
-    return best(np.concatenate([a[0], b[0]], -1), np.concatenate([a[1], b[1]], -1), count)
+    values, ids, *carried = (np.concatenate(both, -1) for both in zip(a, b, strict=True))
+    return best(values, ids, count, *carried)
 
 
 def chosen(ids: Array, among: Array) -> Array:

@@ -122,6 +122,20 @@ def renormalised(known: Reference) -> Reference:
     return replace(known, run=run)
 
 
+def own_softmax(known: Reference) -> Reference:
+    """Statistics of the logits are not merged: gates are weighed by the sum over one share."""
+    assert known.summary is not None
+    merge = known.summary.merge
+    return replace(known, summary=replace(known.summary, merge=lambda op, a, b: (*merge(op, a, b)[:3], *a[3:])))
+
+
+def unbiased(known: Reference) -> Reference:
+    """Shares offer those of their experts that the logits alone would choose."""
+    assert known.summary is not None
+    of = known.summary.of
+    return replace(known, summary=replace(known.summary, of=lambda op, where, given: of(op, where, given[:1])))
+
+
 # -- log-sum-exp ------------------------------------------------------------------------------------------------------
 
 

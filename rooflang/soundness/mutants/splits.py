@@ -25,11 +25,13 @@ from rooflang.soundness.mutants.references import (
     no_carry,
     not_rescaled,
     own_only,
+    own_softmax,
     renormalised,
     renumbered,
     shorter_halo,
     smallest,
     sums_only,
+    unbiased,
 )
 from rooflang.soundness.splits import Splits
 
@@ -128,6 +130,9 @@ _REFERENCES: dict[str, tuple[str, Rows, Callable[[Reference], Reference]]] = {
     "route: local ids of experts": ("route", row("expert"), renumbered("expert")),
     "route: gates renormalised by each rank": ("route", row("expert"), renormalised),
     "route: ties by arrival": ("route", row("expert"), summary(merge=by_arrival)),
+    "route: weighed by the own experts' softmax": ("route_softmax", row("expert"), own_softmax),
+    "route: gates of sigmoids renormalised by each rank": ("route_sigmoid", row("expert"), renormalised),
+    "route: chosen without the bias": ("route_sigmoid", row("expert"), unbiased),
     "embed: ids clamped": ("embed", row("vocab"), clamped),
     "embed: local ids": ("embed", row("vocab"), renumbered("vocab")),
     "last token: of every rank": ("last_token", row("seq"), renumbered("seq")),
