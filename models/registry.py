@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -20,11 +20,14 @@ from rooflang.models.workload import Workload
 _CONFIGS = Path(__file__).parent / "configs"
 
 #: `model_type` of a config.json → the package that reads it (`Config`) and builds its graphs (`build`).
+#: Any other one is read and built by `rooflang.models.hf`.
 _FAMILIES = {
     "deepseek_v4": "rooflang.models.deepseek_v4",
     "glm_moe_dsa": "rooflang.models.glm5",
     "kimi_k3": "rooflang.models.kimi_k3",
 }
+
+_HF = "rooflang.models.hf"
 
 
 class Config(Protocol):
@@ -86,8 +89,26 @@ class Model:
                 expected=f"at most {self.max_context:,}",
             )
         check_extensions(self.name, self.config, workload, assumptions)
-        family = importlib.import_module(_FAMILIES[self.config.model_type])
+        family = importlib.import_module(_FAMILIES.get(self.config.model_type, _HF))
         return cast(Graph, family.build(self.name, self.config, workload, assumptions))
+
+    def stored(self, *, weights: str | None = None, kv: str | None = None) -> Model:
+        """The model with its weights or its cache stored otherwise than the config says.
+
+        Raises `UnknownNameError` for a format that is not known, `ModelError` for a model whose config alone decides.
+        """
+        if weights is None and kv is None:
+            return self
+        from rooflang.models.hf import Decoder
+
+        if not isinstance(self.config, Decoder):
+            raise ModelError(
+                f"the formats of {self.name} are those of its config.json",
+                where="--weights" if weights is not None else "--kv",
+                hint="change quantization_config in a copy of the file",
+            )
+        formats = self.config.formats.changed(weights=weights, cache=kv)
+        return replace(self, config=replace(self.config, formats=formats))
 
     def describe(self) -> Description:
         """The model in numbers and words; it builds a graph to count parameters."""
@@ -134,11 +155,13 @@ def _read(path: Path) -> Config:
         raise ModelError(f"not JSON: {error}", where=str(path)) from error
     except OSError as error:
         raise ModelError(f"cannot be read: {error.strerror}", where=str(path)) from error
-    family = fields.get("model_type") if isinstance(fields, dict) else None
-    if not isinstance(family, str):
+    if not isinstance(fields, dict):
         raise ModelError("no model_type", where=str(path), expected="the config.json of a published checkpoint")
-    if family not in _FAMILIES:
-        raise UnknownNameError("model_type", family, _FAMILIES, where=str(path))
+    family = fields.get("model_type")
+    if not isinstance(family, str) or family not in _FAMILIES:
+        from rooflang.models.hf import read
+
+        return read(fields, str(path), others=_FAMILIES)
     record: type[Any] = importlib.import_module(_FAMILIES[family]).Config
     try:
         return cast(Config, msgspec.convert(fields, record))

@@ -61,19 +61,33 @@ def attend(
     """
     up = s.weight("wq_b", "q_lora head query", linear)
     q = s.project("q_b", low, up, "head query", group="projections")
-    entries = _entries(s, x, linear)
+    return absorbed(s, q, entries(s, x, linear), linear=linear, compute=compute, chosen=chosen, select=select)
+
+
+def absorbed(
+    s: Scope[Any],
+    q: Tensor,
+    entries: Tensor,
+    *,
+    linear: str,
+    compute: str,
+    chosen: Tensor | None = None,
+    select: int = 0,
+) -> Tensor:
+    """Attention of queries (rows head query) to entries (batch ctx latent) as they are → (rows head value); see
+    `attend`."""
     # One kernel in the paper's profile: absorbed queries and mixed latents make no pass over memory.
     inside = Role.ON_CHIP if s.assumptions.fused_attention else Role.ACTIVATION
     narrow = f"{s.rows} head kv_lora"
     keys = s.weight("wkv_b_keys", "head nope kv_lora", linear)
-    absorbed = s.op("q_absorb", "absorb_query", [q, keys], narrow, group="projections", role=inside)
+    narrow_q = s.op("q_absorb", "absorb_query", [q, keys], narrow, group="projections", role=inside)
     attrs: dict[str, Any] = {"select": select} if chosen is not None else {}
     if s.prefill:
         attrs["causal"] = True
     mixed = s.op(
         "attention",
         "latent_attention",
-        [absorbed, q, entries, *([chosen] if chosen is not None else [])],
+        [narrow_q, q, entries, *([chosen] if chosen is not None else [])],
         narrow,
         group="attention",
         compute=compute,
@@ -90,13 +104,13 @@ def output(s: Scope[Any], mixed: Tensor, linear: str) -> Tensor:
     return s.project("o", mixed, s.weight("wo", "head value hidden", linear), "hidden", group="projections")
 
 
-def _entries(s: Scope[Any], x: Tensor, linear: str) -> Tensor:
-    """The cache (batch ctx latent) with the entries of these tokens."""
+def entries(s: Scope[Any], x: Tensor, linear: str, dtype: str = ENTRY_DTYPE) -> Tensor:
+    """The cache (batch ctx latent) with the entries of these tokens, stored as `dtype`."""
     down = s.project("kv_a", x, s.weight("wkv_a", "hidden latent", linear), "latent", group="projections")
     gain = s.weight("kv_norm_gain", "kv_lora")
     new = s.op("kv_norm", "latent_norm", [down, gain], f"{s.rows} latent", group="norms")
     dims = "batch ctx latent"
     if s.prefill:
-        # A position is an entry: pooling the one into the other is its conversion to FP8.
-        return leave(s, "entries", "pool", new, dims, ENTRY_DTYPE)
-    return append(s, "entries", new, dims, ENTRY_DTYPE)
+        # A position is an entry: pooling the one into the other is its conversion to the dtype of the cache.
+        return leave(s, "entries", "pool", new, dims, dtype)
+    return append(s, "entries", new, dims, dtype)

@@ -130,6 +130,7 @@ KIND_MODULES = (
     "layer_norm",
     "attention",
     "mla",
+    "expand",
     "conv",
     "delta",
     "moe",

@@ -93,7 +93,7 @@ def _parts_need(op: Op, units: Mapping[str, int], sizes: Mapping[str, int]) -> d
     if op.kind == "rope":
         label = op.operands[0].dims[-1]
         return {label: max(sizes[label], 2 * units[label])}
-    if op.kind in ("latent_norm", "absorb_query", "latent_attention"):
+    if op.kind in ("latent_norm", "absorb_query", "latent_attention", "expand_latent"):
         return _latent_needs(op, units, sizes)
     return {}
 
@@ -104,9 +104,21 @@ def _latent_needs(op: Op, units: Mapping[str, int], sizes: Mapping[str, int]) ->
     if op.kind == "latent_norm":
         width, rank = first.dims[-1], second.dims[0]
         return {width: max(sizes[width], _multiple(sizes[rank] + 1, units[width]))}
+    if op.kind == "expand_latent":
+        return _expanded_needs(op, units, sizes)
     if op.kind == "absorb_query":
         query, nope = first.dims[-1], second.dims[1]
         return {query: max(sizes[query], _multiple(sizes[nope], units[query]))}
     width, rank, query = op.operands[2].dims[2], first.dims[-1], second.dims[-1]
     wide = max(sizes[width], _multiple(sizes[rank] + 1, units[width]))
     return {width: wide, query: max(sizes[query], _multiple(wide - sizes[rank], units[query]))}
+
+
+def _expanded_needs(op: Op, units: Mapping[str, int], sizes: Mapping[str, int]) -> dict[str, int]:
+    """A key has what is made of the rank, and the rotary elements; a value has the first of them only."""
+    width, (_, part, rank), made = op.operands[0].dims[2], op.operands[1].dims, op.output.dims[-1]
+    wide = max(sizes[width], _multiple(sizes[rank] + 1, units[width]))
+    if made == part:
+        return {width: wide}
+    long = _multiple(wide - sizes[rank] + 1, units[made])
+    return {width: wide, made: max(long, sizes[made]), part: max(long, sizes[made]) - (wide - sizes[rank])}

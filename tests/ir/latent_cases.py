@@ -37,6 +37,16 @@ def absorb_query(g: GraphBuilder) -> Tensor:
     return g.op("y", "absorb_query", [g.input("x", "b head query"), g.weight("w", "head nope rank")], "head b rank")
 
 
+@case("b t width rank head part made")
+def expand_keys(g: GraphBuilder) -> Tensor:
+    return g.op("y", "expand_latent", [g.input("x", "b t width"), g.weight("w", "head part rank")], "b t head made")
+
+
+@case("b t width rank head part")
+def expand_values(g: GraphBuilder) -> Tensor:
+    return g.op("y", "expand_latent", [g.input("x", "b t width"), g.weight("w", "head part rank")], "b head t part")
+
+
 @case("batch seq head rank query ctx width")
 def latent_attention_causal(g: GraphBuilder) -> Tensor:
     queries = [g.input("absorbed", "batch seq head rank"), g.input("q", "seq batch head query")]
@@ -122,3 +132,5 @@ def fit_parts(sizes: dict[str, int], rng: np.random.Generator) -> None:
         sizes["query"] += sizes.get("width", 0)
     if "nope" in sizes:
         sizes["nope"] = int(rng.integers(1, sizes["query"] + 1))
+    if "made" in sizes:
+        sizes["made"] = sizes["part"] + sizes["width"] - sizes["rank"]
