@@ -18,24 +18,24 @@ from rooflang.extractors.network import Network
 from rooflang.extractors.programme import Row
 from rooflang.extractors.task import Load, Task
 
-#: A kernel that works on less than this share of the memory gets no row of its own.
-_LARGE = 0.01
+#: A kernel that works on less than this share of the memory gets no row of its own, unless more is asked for.
+LARGE = 0.01
 
 
-def capacity_rows(net: Network, task: Task) -> list[Row]:
+def capacity_rows(net: Network, task: Task, least_share: float = LARGE) -> list[Row]:
     """For each stage: what rests in each memory; in HBM what rests there and what the step leaves behind, and what
-    rests there and what any one large kernel works on."""
+    rests there and what any one kernel works on, if that is `least_share` of the memory or more."""
     rows: list[Row] = []
     seen: set[tuple[tuple[str, int], ...]] = set()
     for load in task.loads:
         key = tuple(sorted(load.counts.items()))
         if key not in seen:
             seen.add(key)
-            rows += _stage_rows(net, task, load)
+            rows += _stage_rows(net, task, load, least_share)
     return rows
 
 
-def _stage_rows(net: Network, task: Task, load: Load) -> Iterator[Row]:
+def _stage_rows(net: Network, task: Task, load: Load, least_share: float) -> Iterator[Row]:
     for tier in task.costed.tiers:
         if tier != HBM:
             yield _row(task, _resident(net, task, load, tier), tier)
@@ -44,7 +44,7 @@ def _stage_rows(net: Network, task: Task, load: Load) -> Iterator[Row]:
     for start, kind in zip(net.mode_start, net.kinds):
         for value in range(len(kind.values)) if load.counts[kind.kind.name] else ():
             live = _live(net, task, start, kind, value)
-            if live.max(initial=0.0) > _LARGE * task.capacity_bytes:
+            if live.max(initial=0.0) > least_share * task.capacity_bytes:
                 yield _row(task, resident + live)
 
 

@@ -14,7 +14,7 @@ from time import perf_counter
 import numpy as np
 
 from rooflang.errors import LimitReached, RooflangError
-from rooflang.extractors.capacity import capacity_rows
+from rooflang.extractors.capacity import LARGE, capacity_rows
 from rooflang.extractors.layouts import FloatArray
 from rooflang.extractors.memory import fullest, least_bytes, overflow
 from rooflang.extractors.network import Network, network
@@ -38,10 +38,11 @@ _PARENTS, _PART = 4, 0.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Solved:
-    """What the integer programme said, and how large it was."""
+    """What the integer programme said, and how large it was; `fits` is false where its plan fills a memory after
+    all."""
 
     status: str
-    decisions: Decisions | None = None
+    fits: bool = True
     bound_s: float = 0.0
     rows: int = 0
     columns: int = 0
@@ -101,7 +102,7 @@ def _screened(task: Task, *, cutoff_s: float) -> Sweep | None:
 
 def _solve(task: Task, sweep: Sweep, *, time_limit_s: float, gap: float) -> _Solved:
     """The integer programme, its plan offered to the sweep. Memory gets rows, which are dense, once it was found
-    short."""
+    short: first for what works on much of it, then, if the plan does not fit by a little, for every kernel."""
     end, net = perf_counter() + time_limit_s, network(task.costed)
     if sweep.best is not None and not sweep.tight:
         parents = [plan.choices for plan in sweep.plans(_PARENTS)]
@@ -110,28 +111,36 @@ def _solve(task: Task, sweep: Sweep, *, time_limit_s: float, gap: float) -> _Sol
     while True:
         tight = sweep.tight
         solved = _run(net, task, sweep, only=None, end=end, gap=gap)
+        if tight and not solved.fits:
+            return _run(net, task, sweep, only=None, end=end, gap=gap, least_share=0.0)
         if tight or not sweep.tight:
             return solved
 
 
 def _run(
-    net: Network, task: Task, sweep: Sweep, *, only: Mapping[str, Collection[int]] | None, end: float, gap: float
+    net: Network,
+    task: Task,
+    sweep: Sweep,
+    *,
+    only: Mapping[str, Collection[int]] | None,
+    end: float,
+    gap: float,
+    least_share: float = LARGE,
 ) -> _Solved:
-    """One run of the solver, unless the plan is good enough already; what it finds is offered to the sweep."""
+    """One run of the solver, unless the plan is good enough already; what it finds is offered to the sweep. Kernels
+    that work on less than that share of a memory get no row."""
     if sweep.done:
         return _Solved(status="optimal")
     tight = sweep.tight
     found = numbers(net, task, frugal=tight, only=only)
     about_s = sweep.value_s if np.isfinite(sweep.value_s) else float(found.local_s.sum(axis=1).max())
-    model = assemble(net, found, task.objective, about_s=about_s, rows=capacity_rows(net, task) if tight else ())
+    rows = capacity_rows(net, task, least_share) if tight else ()
+    model = assemble(net, found, task.objective, about_s=about_s, rows=rows)
     start = {} if sweep.best is None else _start(net, model, sweep.best)
     outcome = Solver().solve(model.programme, time_limit_s=max(0.0, end - perf_counter()), gap=gap, start=start)
-    decisions = None if outcome.x is None else _decisions(net, model, outcome.x)
-    if decisions is not None:
-        sweep.offer(decisions)
     return _Solved(
         status=outcome.status,
-        decisions=decisions,
+        fits=outcome.x is None or sweep.offer(_decisions(net, model, outcome.x)),
         bound_s=model.bound_s(outcome.bound),
         rows=len(model.programme.low),
         columns=len(model.programme.cost),

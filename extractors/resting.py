@@ -78,7 +78,7 @@ class Resting:
         """Where leaves may rest if only the memories `tiers` are used."""
         at_rest = frozenset((hold.leaf, hold.spec, hold.tier) for hold in block.holds if hold.tier in tiers)
         beside = tuple(tier for tier in tiers if tier != HBM and any(held[2] == tier for held in at_rest))
-        far = {leaf: beside for leaf in _movable(blocks, block, names)} if beside else {}
+        far = dict.fromkeys(_movable(blocks, block, names), beside) if beside else {}
         return cls(names=names, at_rest=at_rest, far=far)
 
     def where(self, mode: Mode) -> Iterator[dict[str, str]]:
