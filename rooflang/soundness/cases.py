@@ -95,6 +95,8 @@ CASES: dict[str, Case] = {
     ),
     "latent_norm": line("latent_norm", "b t width", "*rank", out="t b width"),
     "absorb_query": line("absorb_query", "b head query", "*head nope rank", out="head b rank"),
+    "expand_keys": line("expand_latent", "b t width", "*head part rank", out="b t head made"),
+    "expand_values": line("expand_latent", "b t width", "*head part rank", out="b head t part"),
     "latent_causal": line(
         "latent_attention",
         "batch seq head rank",
@@ -239,7 +241,7 @@ def the_op(graph: Graph) -> Op:
     return op
 
 
-def casesline(kind: str) -> tuple[str, ...]:
+def cases_of(kind: str) -> tuple[str, ...]:
     """Names of the cases of one operator kind."""
     return tuple(name for name in case_names() if the_op(example(name)).kind == kind)
 

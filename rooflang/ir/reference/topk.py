@@ -4,6 +4,8 @@ missing ones are (−∞, `NO_ID`, 0)."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from rooflang.ir.exact import Exact, is_exact
@@ -17,7 +19,7 @@ def best(values: Array, ids: Array, count: int, *carried: Array) -> State:
     missing = max(0, count - values.shape[-1])
     if missing:
         padding = [(0, 0)] * (values.ndim - 1) + [(0, missing)]
-        fill = (-np.inf, NO_ID, *(Exact(0) if is_exact(a) else 0.0 for a in carried))
+        fill: tuple[Any, ...] = (-np.inf, NO_ID, *(Exact(0) if is_exact(a) else 0.0 for a in carried))
         candidates = [np.pad(a, padding, constant_values=f) for a, f in zip(candidates, fill, strict=True)]
     last = np.where(candidates[1] == NO_ID, np.iinfo(np.int64).max, candidates[1])
     order = np.lexsort((last, -candidates[0]), axis=-1)[..., :count]
