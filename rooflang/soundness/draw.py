@@ -58,8 +58,10 @@ def _fit(op: Op, sizes: dict[str, int], given: Mapping[str, int], source: Source
     if op.kind == "grouped_attention":
         sizes["kv"] = min(sizes["kv"], sizes["head"])
         sizes["ctx"] += sizes.get("seq", 0)
-    if op.kind in ("latent_attention", "latent_norm"):
+    if op.kind in ("latent_attention", "latent_norm", "expand_latent"):
         sizes["width"] += sizes["rank"]
+    if "made" in sizes:
+        sizes["made"] = sizes["part"] + sizes["width"] - sizes["rank"]
     if "query" in sizes:
         sizes["query"] += sizes.get("width", 0)
     if "nope" in sizes:
