@@ -54,6 +54,8 @@ def _script(plan: Plan, blocks: Blocks) -> Script:
         stages=plan.stages,
         boundary=dict(sorted(plan.boundary.items())),
         kinds=tuple(_kind(kind, plan.blocks[kind.name]) for kind in blocks.kinds),
+        control=plan.control,
+        streams=dict(sorted(plan.streams.items())),
     )
 
 
@@ -118,7 +120,15 @@ def replay(script: Mapping[str, Any], blocks: Blocks, cluster: Cluster) -> Plan:
         if entry.kind not in blocks.by_name:
             raise PlacementError(f"no block kind {entry.kind!r} in the graph", where="certificate")
         plans[entry.kind] = _replay_kind(entry, blocks.by_name[entry.kind], cluster, len(mesh.axes))
-    plan = Plan(mesh=mesh, stages=record.stages, blocks=plans, boundary=record.boundary, origin="replayed certificate")
+    plan = Plan(
+        mesh=mesh,
+        stages=record.stages,
+        blocks=plans,
+        boundary=record.boundary,
+        control=record.control,
+        streams=record.streams,
+        origin="replayed certificate",
+    )
     check_connected(plan, blocks)
     if _script(plan, blocks) != msgspec.structs.replace(record, evaluated=None):
         raise PlacementError("it says more than the plan that it leads to", where="certificate")

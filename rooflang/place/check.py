@@ -26,6 +26,30 @@ def check_connected(plan: Plan, blocks: Blocks) -> None:
         made.update({name: mode.out for name, mode in block.modes.items()})
         _check_reads(kind, block, blocks, made)
         _check_exits(kind, block, plan, blocks, made)
+    if plan.control or plan.streams:
+        _check_order(plan, blocks)
+
+
+def _check_order(plan: Plan, blocks: Blocks) -> None:
+    """Control edges and streams are those of kernels, and no kernel waits for one that is issued after it."""
+    kernels = {
+        blocks.rename[label][name]
+        for label in blocks.sequence
+        for name in plan.blocks[blocks.kind_of[label]].modes
+    }
+    for name in (*plan.streams, *(name for pair in plan.control for name in pair)):
+        if name not in kernels:
+            raise PlacementError(f"no kernel makes {name}", where="plan", expected="kernels in control edges and streams")
+    block_of = {op.output.name: op.block for op in blocks.graph.ops}
+    order = sorted(
+        (op.output.name for op in blocks.graph.ops), key=lambda name: blocks.sequence.index(block_of[name])
+    )
+    number = {name: index for index, name in enumerate(order)}
+    for before, after in plan.control:
+        if number[before] >= number[after]:
+            raise PlacementError(f"{after} is issued before {before}, and cannot wait for it", where="plan")
+    if any(stream < 0 for stream in plan.streams.values()):
+        raise PlacementError("a stream below 0", where="plan", expected="0, 1, …")
 
 
 def _alike(found: Sequence[object], wanted: Sequence[object], what: str) -> None:

@@ -158,6 +158,7 @@ class _Lowering:
                 reads=tuple(reads),
                 write=(out, mode.out, stage),
                 mode=mode,
+                stream=self.plan.streams.get(out, 0),
                 aliases=None
                 if place is None
                 else (self._source(names[op.operands[place].name]), mode.operands[place], stage),

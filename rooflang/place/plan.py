@@ -59,11 +59,15 @@ class Plan:
     """A placed architecture: mesh of one pipeline stage, blocks per stage, one `BlockPlan` per block kind.
 
     `stages[s]` are the labels of the blocks that stage s runs. `boundary[group]` is the spec of each port group.
-    Stage s occupies the GPUs [s·n, (s+1)·n) with n = GPUs of the mesh.
+    Stage s occupies the GPUs [s·n, (s+1)·n) with n = GPUs of the mesh. Kernels are named by the tensors that they make:
+    of each pair in `control` the second waits for the first, which comes before it in program order anyway; `streams`
+    are those that are not issued on stream 0.
     """
 
     mesh: Mesh
     stages: tuple[tuple[str, ...], ...]
     blocks: Mapping[str, BlockPlan]
     boundary: Mapping[int, Spec]
+    control: tuple[tuple[str, str], ...] = ()
+    streams: Mapping[str, int] = field(default_factory=dict)
     origin: str = "given"

@@ -71,7 +71,8 @@ class EvaluatedJson(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """All of it: `graph` is the fingerprint of the initial graph, `boundary` the spec of each port group."""
+    """All of it: `graph` is the fingerprint of the initial graph, `boundary` the spec of each port group. `control` are
+    the pairs of kernels of add_control_edge, `streams` the streams that set_compute gave to kernels."""
 
     schema: str
     graph: str
@@ -79,4 +80,6 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     stages: tuple[tuple[str, ...], ...]
     boundary: dict[int, tuple[str, ...]]
     kinds: tuple[KindJson, ...]
+    control: tuple[tuple[str, str], ...] = ()
+    streams: dict[str, int] = {}
     evaluated: EvaluatedJson | None = None

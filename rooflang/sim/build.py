@@ -111,12 +111,13 @@ def build(
     control: Sequence[ControlEdge] = (),
 ) -> Built:
     """The program of one step. `cost` must be a model for one batch size; `control` are pairs of operators by name, of
-    which the second waits for the first.
+    which the second waits for the first, beside those of the plan.
 
     Raises `PlacementError` for sizes that do not divide, and for a batch that two-batch overlap cannot halve,
     `UnknownNameError` for a control edge to nothing, `GraphError` for one that closes a cycle.
     """
     waves = len(placed.plan.stages)
+    control = (*placed.plan.control, *control)
     if overlap != "two-batch":
         scene = Scene.of(placed, cost, overrides=overrides, explicit=explicit, uneven=uneven)
         return assemble(placed, scene, one_batch(placed), waves_resident=waves, control=control)

@@ -90,6 +90,7 @@ def simulate_pipeline(
         _issues(placed, scene.book, count, steps, two_batch),
         waves_resident=waves,
         begins_after={wave: wave - waves for wave in range(waves, waves * steps)},
+        control=placed.plan.control,
     )
     timeline = TIMELINES.run(built.program)
     if check_memory:
