@@ -2,107 +2,144 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from rooflang.cli import options
+from rooflang.cli.options import apply
 from rooflang.cli.output import JsonTarget
 from rooflang.cli.program import INTERRUPTED
-from rooflang.cli.types import Count, Counts, Known, Seconds, rule_names
-
-if TYPE_CHECKING:
-    from rooflang.search.api import Search
-    from rooflang.sim.result import Overlap
+from rooflang.cli.types import Amount, Bytes, Count, Counts, Known, Seconds, Seed, Share, rule_names
 
 _EXAMPLES = """\b
 Examples:
   rooflang optimize deepseek-v4-pro --hardware b300 --gpus 8 --context 64k
+  rooflang optimize deepseek-v4-pro --hardware gb300 --max-gpus 16 --context 64k \\
+      --objective cost --gpu-hour-usd 3 --min-user 50 --max-tpot 25ms
+  rooflang optimize deepseek-v4-pro --hardware b300 --gpus 256 --context 64k --batch 4k --pp 16 \\
+      --fix attention=batch:16 --fix experts=expert:16
   rooflang optimize config.json --hardware gb300 --gpus 64 --stage prefill --context 8k --json out.json
   rooflang optimize graph.rl --hardware h200 --gpus 4
 """
 
+_GOAL = apply(
+    click.option(
+        "--objective",
+        default="frontier",
+        show_default=True,
+        type=Known("objective", lambda: ("frontier", "throughput", "latency", "cost")),
+        metavar="frontier|throughput|latency|cost",
+        help="All points that are best at something; or the one of most tok/s/GPU, of most tok/s/user, or of fewest "
+        "dollars per token.",
+    ),
+    click.option("--min-user", type=Amount(), help="Only plans of at least so many tok/s/user."),
+    click.option(
+        "--max-ttft", "max_ttft_s", type=Seconds(), help="Only plans whose prefill takes at most that: 2s, 300ms."
+    ),
+    click.option(
+        "--max-tpot", "max_tpot_s", type=Seconds(), help="Only plans whose decode takes at most that per output token."
+    ),
+    click.option("--gpu-hour-usd", type=Amount(), help="Price of a GPU's hour: also tell dollars per million tokens."),
+)
+
+_SPACE = apply(
+    click.option(
+        "--batch",
+        type=Counts(),
+        help="Requests in a step, with commas between.  [default: 1, 2, 4, … until it does not fit]",
+    ),
+    click.option("--pp", type=Count(), help="Pipeline stages.  [default: every number that divides the GPUs]"),
+    click.option(
+        "--fix",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Give a part of the plan; may be repeated: experts=expert:16, mesh=2x8, partition=3,4x14,2, or "
+        "dp=16,cp=1,ep=16.",
+    ),
+    click.option(
+        "--search",
+        default="egraph",
+        show_default=True,
+        type=Known("search", lambda: ("egraph", "grid")),
+        metavar="egraph|grid",
+        help="Equality saturation and extraction, or the paper's heuristic sweep.",
+    ),
+    options.overlap(
+        "perfect", "none", text="Computation and communication hide each other as far as they can, or never."
+    ),
+    options.assumptions,
+    click.option(
+        "--disable-rule",
+        "disable_rules",
+        multiple=True,
+        type=Known("rule", rule_names),
+        metavar="NAME",
+        help="Leave a rewrite rule out; may be repeated. `rooflang rules` lists them.",
+    ),
+)
+
+_LIMITS = apply(
+    click.option(
+        "--time-limit",
+        "time_limit_s",
+        type=Seconds(),
+        help="Seconds after which the best so far is returned.  [default: none]",
+    ),
+    click.option(
+        "--memory-limit",
+        "memory_limit_bytes",
+        type=Bytes(),
+        help="Memory of the search, 8GB or so, at which the best so far is returned.  [default: none]",
+    ),
+    click.option(
+        "--node-limit", type=Count(), help="E-nodes and facts at which one saturation ends.  [default: 2,000,000]"
+    ),
+    click.option("--gap", type=Share(), help="Distance to the bound at which a plan is good enough.  [default: 0.3%]"),
+    click.option("--seed", type=Seed(), help="Of the numbers on which plans are evaluated.  [default: 0]"),
+)
+
 
 @click.command("optimize", epilog=_EXAMPLES)
 @options.model
-@options.task
-@click.option(
-    "--batch",
-    type=Counts(),
-    help="Requests in a step, with commas between.  [default: 1, 2, 4, … until it does not fit]",
-)
-@click.option("--pp", type=Count(), help="Pipeline stages.  [default: every number that divides the GPUs]")
-@click.option(
-    "--search",
-    default="egraph",
-    show_default=True,
-    type=Known("search", lambda: ("egraph", "grid")),
-    metavar="egraph|grid",
-    help="Equality saturation and extraction, or the paper's heuristic sweep.",
-)
-@options.overlap("perfect", "none", text="Computation and communication hide each other as far as they can, or never.")
-@options.assumptions
-@click.option(
-    "--disable-rule",
-    "disabled",
-    multiple=True,
-    type=Known("rule", rule_names),
-    metavar="NAME",
-    help="Leave a rewrite rule out; may be repeated. `rooflang rules` lists them.",
-)
-@click.option("--time-limit", type=Seconds(), help="Seconds after which the best so far is returned.  [default: none]")
+@options.task_of_any_size
+@_GOAL
+@_SPACE
+@_LIMITS
 @options.json_file
 @click.option("--quiet", "-q", is_flag=True, help="Print the frontier only: no plans, no counts, no progress.")
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     model: str,
-    hardware: str,
-    gpus: int,
-    stage: str,
     context: int | None,
-    batch: tuple[int, ...] | None,
-    pp: int | None,
-    search: Search,
-    overlap: Overlap,
-    assumptions: str,
-    disabled: tuple[str, ...],
-    time_limit: float | None,
+    gpus: int | None,
+    max_gpus: int | None,
     target: JsonTarget | None,
     quiet: bool,
+    **given: Any,
 ) -> None:
-    """Find the layouts of MODEL that no other beats in both tokens/s per GPU and tokens/s per user.
+    """Find the layouts of MODEL that no other beats in both tokens/s per GPU and tokens/s per user, or the best one.
 
     MODEL is a registered name (`rooflang models`), a config.json, or a compute graph in a file that ends in .rl.
     """
     tokens = options.check_workload(ctx, model, context)
-    from rooflang.report.frontier import show_frontier, show_result
+    options.check_size(ctx, gpus, max_gpus)
+    from rooflang.report.frontier import show_result, show_table
     from rooflang.search.api import optimize
     from rooflang.search.progress import Progress
 
-    limit_s = float("inf") if time_limit is None else time_limit
-    progress = Progress(limit_s=limit_s, sink=_silent if quiet else None)
+    progress = Progress(sink=_silent if quiet else None)
+    chosen = {name: value for name, value in given.items() if value is not None}  # else the defaults of `optimize`
     try:
-        result = optimize(
-            model,
-            hardware=hardware,
-            gpus=gpus,
-            stage=stage,
-            context=tokens,
-            batch=batch,
-            pp=pp,
-            search=search,
-            overlap=overlap,
-            assumptions=assumptions,
-            disable_rules=disabled,
-            progress=progress,
-        )
+        result = optimize(model, gpus=gpus or 0, max_gpus=max_gpus, context=tokens, progress=progress, **chosen)
     finally:
         progress.done()
     if target is not None:
         target.write(result.to_json())
     if target is None or target.path is not None:
-        click.echo(show_frontier(result.frontier) if quiet else show_result(result, options.spell(ctx)))
+        click.echo(show_table(result) if quiet else show_result(result, options.spell(ctx)))
     if result.stopped_by == "interrupted":  # what was found before Ctrl-C is told all the same
         ctx.exit(INTERRUPTED)
 

@@ -19,16 +19,17 @@ model = click.argument("model", metavar="MODEL")
 #: Parameters that say where results go or how much is printed, and nothing about what is computed.
 _OUTPUT = ("target", "trace", "quiet")
 
-#: Options that say what is computed, in the order of the help text.
-_TASK = (
-    click.option(
-        "--hardware",
-        required=True,
-        type=Known("hardware", hardware_names, suffix=".toml"),
-        metavar="b300|gb300|gh200|h200|FILE.toml",
-        help="Platform by name, or a hardware file.",
-    ),
-    click.option("--gpus", required=True, type=Count(), help="Number of GPUs in the cluster."),
+_HARDWARE = click.option(
+    "--hardware",
+    required=True,
+    type=Known("hardware", hardware_names, suffix=".toml"),
+    metavar="NAME|FILE.toml",
+    help="Platform by name (`rooflang hardware` lists them), or a hardware file.",
+)
+_GPUS = click.option("--gpus", required=True, type=Count(), help="Number of GPUs in the cluster.")
+
+#: Options of a step, in the order of the help text.
+_STEP = (
     click.option(
         "--stage",
         default="decode",
@@ -60,7 +61,9 @@ json_file = click.option(
 )
 
 
-def _apply(options: tuple[Callable[[_Command], _Command], ...]) -> Callable[[_Command], _Command]:
+def apply(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
+    """One decorator for several options, in the order of the help text."""
+
     def decorate(command: _Command) -> _Command:
         for option in reversed(options):
             command = option(command)
@@ -69,7 +72,16 @@ def _apply(options: tuple[Callable[[_Command], _Command], ...]) -> Callable[[_Co
     return decorate
 
 
-task = _apply(_TASK)
+#: What is computed, and on how many GPUs.
+task = apply(_HARDWARE, _GPUS, *_STEP)
+
+#: The same, where a search may choose the number of GPUs.
+task_of_any_size = apply(
+    _HARDWARE,
+    click.option("--gpus", type=Count(), help="Number of GPUs in the cluster. This, or --max-gpus, is needed."),
+    click.option("--max-gpus", type=Count(), help="Try every number of GPUs up to this that the platform allows."),
+    *_STEP,
+)
 
 
 def overlap(*modes: str, text: str) -> Callable[[_Command], _Command]:
@@ -98,6 +110,16 @@ def check_workload(ctx: click.Context, model: str, context: int | None) -> int:
                 expected="a model, or a graph without this option",
             )
     return 0
+
+
+def check_size(ctx: click.Context, gpus: int | None, max_gpus: int | None) -> None:
+    """Raises unless there is one number of GPUs, or one limit."""
+    if gpus is None and max_gpus is None:
+        raise click.UsageError("Missing option '--gpus' or '--max-gpus'.", ctx)
+    if gpus is not None and max_gpus is not None:
+        raise ValueRangeError(
+            "a number of GPUs, and the most of them", where="--gpus, --max-gpus", expected="one of both"
+        )
 
 
 def spell(ctx: click.Context) -> str:

@@ -19,6 +19,11 @@ def show_share(value: float) -> str:
     return "<0.1%" if 0 < value < 0.0005 else f"{value:.1%}"
 
 
+def show_dollars(value: float) -> str:
+    """An amount of money in four digits: `0.01412`, `3.1`."""
+    return f"{value:,.4g}"
+
+
 def show_gap(value: float | None) -> str:
     """A relative distance to a lower bound, as `0.31%`; `–` where there is no bound."""
     return "–" if value is None else f"{value:.2%}"

@@ -4,33 +4,30 @@ look; `optimize` over all."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NoReturn, get_args
+from typing import Any, get_args
 
 from rooflang.assumptions import Assumptions
-from rooflang.errors import CapacityError, LimitReached, UnknownNameError, ValueRangeError
-from rooflang.hw import Cluster
+from rooflang.errors import UnknownNameError, ValueRangeError
+from rooflang.hw import Cluster, load_platform
 from rooflang.ir.graph import Graph
 from rooflang.models import Model
 from rooflang.place.certificate import replay
 from rooflang.place.grid import grid_plan
 from rooflang.place.layout import Layout
-from rooflang.rules import rule
+from rooflang.search.effort import GAP, Effort
 from rooflang.search.evaluate import evaluate
-from rooflang.search.grid import search_grid
+from rooflang.search.goal import Goal, Objective
 from rooflang.search.inputs import hashed_inputs
-from rooflang.search.point import Found, Point, Result, pareto
+from rooflang.search.method import Method, Search, Searched, explain_nothing
+from rooflang.search.point import Point, Result
 from rooflang.search.prepared import Prepared
 from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
-from rooflang.search.sizes import batch_sizes, pipeline_degrees
+from rooflang.search.sizes import clusters
 from rooflang.search.verify import certified
 from rooflang.sim.result import Overlap
-
-Search = Literal["egraph", "grid"]
-
-#: Overlap modes whose plans the search can bound; `simulate` knows every mode.
-BOUNDED: tuple[Overlap, ...] = ("perfect", "none")
 
 
 def prepare(
@@ -122,89 +119,119 @@ def optimize(
     *,
     hardware: str | Path | Cluster,
     gpus: int = 0,
+    max_gpus: int | None = None,
     stage: str = "decode",
     context: int = 0,
     batch: Sequence[int] | None = None,
     pp: int | None = None,
+    fix: Collection[str] = (),
     search: Search = "egraph",
     overlap: Overlap = "perfect",
     assumptions: str | Assumptions = "physical",
     disable_rules: Collection[str] = (),
+    objective: Objective = "frontier",
+    min_user: float | None = None,
+    max_ttft_s: float | None = None,
+    max_tpot_s: float | None = None,
+    gpu_hour_usd: float | None = None,
+    gap: float = GAP,
+    node_limit: int | None = None,
+    memory_limit_bytes: float = float("inf"),
     time_limit_s: float = float("inf"),
+    seed: int = 0,
     progress: Progress | None = None,
 ) -> Result:
-    """The Pareto frontier of throughput per GPU and interactivity, with a plan, a bound and a certificate for every
-    point.
+    """The Pareto frontier of throughput per GPU and interactivity, or with another `objective` the one point that is
+    best at it (`rooflang.search.goal.Goal`), with a plan, a bound and a certificate for every point.
 
     `search="egraph"` saturates the block kinds, extracts and simulates; `search="grid"` sweeps the RoofLang paper's
-    heuristic. On a time limit the best points so far are returned and `stopped_by` says so. Raises `CapacityError`
-    when nothing fits at any batch.
-    """
-    _check_rules(search, disable_rules)
-    _known("search", search, ("egraph", "grid"))
-    _known("overlap", overlap, BOUNDED)
-    watch = progress or Progress(limit_s=time_limit_s)
-    problem = Problem.of(model, hardware=hardware, gpus=gpus, stage=stage, context=context, assumptions=assumptions)
-    batches = batch_sizes(problem, batch)
-    degrees = pipeline_degrees(problem, pp)
-    if search == "grid":
-        found = search_grid(problem, degrees, batches, overlap, watch)
-    else:
-        from rooflang.search.egraph import search_egraph
+    heuristic. `max_gpus` stands in place of `gpus`: every number of GPUs up to it that the platform allows. `fix` gives
+    parts of the plan (`rooflang.search.fix`). Constraints hold for every point; they are never relaxed.
 
-        found = search_egraph(problem, degrees, batches, overlap, frozenset(disable_rules), watch)
+    On a limit the best points so far are returned and `stopped_by` says so: `time_limit_s`, `memory_limit_bytes` of
+    this process, `node_limit` e-nodes and facts of one saturation. An extraction ends at the relative `gap`. Limits of
+    `progress` hold too. Ctrl-C is a limit.
+
+    Raises `CapacityError` when nothing fits at any batch, `UnreachableError` that names the nearest point when nothing
+    meets the constraints, `LimitReached` when a limit came before the first point, and `ValueRangeError` or
+    `UnknownNameError` for what cannot be asked.
+    """
+    goal = Goal(
+        objective=objective, min_user=min_user, max_ttft_s=max_ttft_s, max_tpot_s=max_tpot_s, gpu_hour_usd=gpu_hour_usd
+    )
+    method = Method(
+        search=search,
+        overlap=overlap,
+        disabled=frozenset(disable_rules),
+        batch=tuple(batch) if batch else None,
+        pp=pp,
+        fix=tuple(fix),
+        effort=Effort(gap=gap, seed=seed) if node_limit is None else Effort(gap=gap, nodes=node_limit, seed=seed),
+    )
+    watch = (progress or Progress()).within(limit_s=time_limit_s, limit_bytes=memory_limit_bytes)
+    choices = _clusters(hardware, gpus, max_gpus)
+    problem = Problem.of(model, hardware=choices[-1], stage=stage, context=context, assumptions=assumptions)
+    goal.check_stage(problem.stage)
+    problems = [problem if cluster is choices[-1] else replace(problem, cluster=cluster) for cluster in choices]
+    searched = Searched.all(method, goal, problems, watch)
     watch.done()
-    if not found.points:
-        _explain_nothing(problem, found, disable_rules)
+    if not searched.points:
+        explain_nothing(problem, searched, method)
+    chosen = _chosen(goal, searched, where=f"{problem.name} on {choices[-1].platform.name}")
+    frontier, stopped_by = _certified(chosen, searched, seed)
+    given = {"max_gpus": max_gpus} if max_gpus is not None else {}
     return Result(
-        inputs=hashed_inputs(
-            problem,
-            batch=list(batch) if batch else None,
-            pp=pp,
-            search=search,
-            overlap=overlap,
-            disabled_rules=sorted(disable_rules),
-        ),
-        frontier=certified(problem, pareto(found.points)),
-        points=found.points,
-        evaluated=found.evaluated,
-        stopped_by=found.stopped_by,
+        inputs=hashed_inputs(problem, **given, **method.inputs(), **goal.inputs()),
+        frontier=frontier,
+        points=tuple(point for point, _ in searched.points),
+        evaluated=searched.evaluated,
+        stopped_by=stopped_by,
         seconds=watch.elapsed_s,
+        notes=_notes(searched),
+        gpu_hour_usd=gpu_hour_usd,
     )
 
 
-def _check_rules(search: str, disabled: Collection[str]) -> None:
-    for name in disabled:
-        rule(name)  # refuses unknown names
-    if disabled and search == "grid":
-        raise ValueRangeError("the grid applies no rules, so that none can be disabled", where="--disable-rule")
+def _clusters(hardware: str | Path | Cluster, gpus: int, most: int | None) -> tuple[Cluster, ...]:
+    """The clusters to search, the largest last."""
+    if most is None:
+        return (hardware if isinstance(hardware, Cluster) else Cluster.of(hardware, gpus),)
+    if gpus:
+        raise ValueRangeError("both a number of GPUs and the most of them", where="--gpus, --max-gpus", expected="one")
+    return clusters(hardware.platform if isinstance(hardware, Cluster) else load_platform(hardware), most)
+
+
+def _chosen(goal: Goal, searched: Searched, where: str) -> tuple[Point, ...]:
+    """The points that meet the constraints and that the objective asks for. Raises `UnreachableError`."""
+    told = [(point, problem.tokens) for point, problem in searched.points]
+    good = [point for point, tokens in told if goal.meets(point, tokens)]
+    if not good:
+        goal.unreachable(told, where, searched.stopped_by)
+    return goal.choose(good)
+
+
+def _certified(chosen: Sequence[Point], searched: Searched, seed: int) -> tuple[tuple[Point, ...], str]:
+    """The points with what their plans were evaluated on, and what stopped the search. Ctrl-C leaves those that have
+    been evaluated by then."""
+    problem_of = {id(point): problem for point, problem in searched.points}
+    out: list[Point] = []
+    try:
+        for point in chosen:
+            out.extend(certified(problem_of[id(point)], [point], seed=seed))
+    except KeyboardInterrupt:
+        if not out:
+            raise
+        return tuple(out), "interrupted"
+    return tuple(out), searched.stopped_by
+
+
+def _notes(searched: Searched) -> tuple[str, ...]:
+    if not searched.left_out:
+        return ()
+    counts = ", ".join(str(problem.cluster.gpus) for problem, _ in searched.left_out)
+    return (f"left out: {counts} GPUs ({searched.left_out[0][1].what})",)
 
 
 def _known(what: str, value: str, known: Sequence[str]) -> None:
     if value not in known:
         raise UnknownNameError(what, value, known, where=f"--{what}")
-
-
-def _explain_nothing(problem: Problem, found: Found, disabled: Collection[str]) -> NoReturn:
-    """Raise why a search has no points: it was stopped before the first, or nothing fits, or nothing divides."""
-    where = f"{problem.cluster.gpus} × {problem.cluster.platform.name}"
-    if found.stopped_by == "interrupted":
-        raise KeyboardInterrupt
-    if found.stopped_by == "time limit":
-        raise LimitReached(
-            "the time limit ended the search before its first point", where=where, hint="allow more time"
-        )
-    if found.nearest is not None:
-        raise CapacityError(
-            f"{problem.name} fits at no batch size tried; the nearest: {found.nearest.what}",
-            needs_bytes=found.nearest.needs_bytes,
-            where=where,
-            expected=found.nearest.expected,
-            hint="use more GPUs, devices with more memory, or a shorter context",
-        )
-    raise ValueRangeError(
-        "no configuration runs at the batch sizes tried",
-        where=where,
-        expected="batch sizes that divide over the ranks",
-        hint="without a rule that was disabled there may be no plan at all" if disabled else "",
-    )

@@ -154,8 +154,8 @@ def explain_nothing(problem: Problem, searched: Searched, method: Method) -> NoR
     where = f"{problem.cluster.gpus} × {problem.cluster.platform.name}"
     if searched.stopped_by == "interrupted":
         raise KeyboardInterrupt
-    if searched.stopped_by in ("time limit", "memory limit"):
-        kind = searched.stopped_by.removesuffix(" limit")
+    if searched.stopped_by != "complete":
+        kind = searched.stopped_by.removesuffix(" limit").replace("node", "nodes")
         what = f"the {searched.stopped_by} ended the search before its first point"
         raise LimitReached(what, where=where, hint=f"allow more {kind}")
     if searched.nearest is not None:

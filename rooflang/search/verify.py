@@ -21,7 +21,7 @@ from rooflang.models import Model
 from rooflang.place.certificate import replay
 from rooflang.search.evaluate import evaluate
 from rooflang.search.inputs import digest
-from rooflang.search.point import RESULT_SCHEMA, Point
+from rooflang.search.point import PRICE, RESULT_SCHEMA, Point, usd_per_million_tokens
 from rooflang.search.problem import Problem
 from rooflang.search.validate import evaluated, validate
 from rooflang.sim.result import Overlap
@@ -104,7 +104,7 @@ def verify_plan(
     for name, point in _points(data):
         say(f"checking {name}")
         try:
-            out.append(_check(problem, point, cast(Overlap, overlap), seed))
+            out.append(_check(problem, point, cast(Overlap, overlap), seed, inputs.get("gpu_hour_usd")))
         except RooflangError as error:
             error.where = f"{name}: {error.where}" if error.where else name
             raise
@@ -164,10 +164,10 @@ def _problem(inputs: Json, model: str | Path | Model | Graph | None, hardware: s
     return problem
 
 
-def _check(problem: Problem, stated: Json, overlap: Overlap, seed: int) -> VerifiedPoint:
-    """One point: its script, its values, its numbers."""
+def _check(problem: Problem, stated: Json, overlap: Overlap, seed: int, gpu_hour_usd: float | None) -> VerifiedPoint:
+    """One point: its script, its values, its numbers, and its price if a GPU's hour has one."""
     certificate = _field(stated, "certificate", dict, "point")
-    problem = problem.for_script(certificate)
+    problem = _on_its_gpus(problem, stated).for_script(certificate)
     plan = replay(certificate, problem.blocks, problem.cluster)
     found = evaluated(plan, problem.blocks, seed=seed)
     batch = problem.check_batch(_field(stated, "batch", int, "point"))
@@ -178,9 +178,23 @@ def _check(problem: Problem, stated: Json, overlap: Overlap, seed: int) -> Verif
         bound_scope=str(stated.get("bound_scope", "")),
         certificate=certificate,
     )
-    _compare(stated, again.to_json(), "")
+    price = {} if gpu_hour_usd is None else {PRICE: usd_per_million_tokens(gpu_hour_usd, again.sim.tok_s_gpu)}
+    _compare(stated, again.to_json() | price, "")
     _check_bound(stated)
     return VerifiedPoint(batch=batch, plan=again.plan, steps=_steps(certificate), evaluated=found.to_json())
+
+
+def _on_its_gpus(problem: Problem, stated: Json) -> Problem:
+    """The problem on as many GPUs as the point has: a search may try several numbers of them."""
+    mesh, stages = _field(stated, "mesh", list, "point"), _field(stated, "pp", int, "point")
+    if not all(isinstance(size, int) for size in mesh):
+        raise ValueRangeError(f"mesh is {mesh!r}", where="point", expected="whole numbers")
+    gpus = math.prod(mesh) * stages
+    return (
+        problem
+        if gpus == problem.cluster.gpus
+        else replace(problem, cluster=Cluster.of(problem.cluster.platform, gpus))
+    )
 
 
 def _compare(stated: Any, found: Any, where: str) -> None:

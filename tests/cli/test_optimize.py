@@ -144,10 +144,23 @@ def test_options_reach_the_search(run: Run, graph: str, monkeypatch: pytest.Monk
         *("optimize", "config.json", "--hardware", "GB300", "--gpus", "64", "--stage", "prefill", "--context", "1m"),
         *("--batch", "1,2k", "--pp", "4", "--search", "grid", "--overlap", "none", "--assumptions", "paper"),
         *("--disable-rule", "fuse_kernels", "--disable-rule", "dup_kernel", "--time-limit", "90"),
+        *("--fix", "mesh=2x8", "--fix", "experts=expert:16,dp=4", "--objective", "cost", "--gpu-hour-usd", "2.5"),
+        *("--min-user", "50", "--max-ttft", "2s", "--gap", "1%", "--node-limit", "1m", "--memory-limit", "8GB"),
+        *("--seed", "7"),
     )
-    progress = seen.pop("progress")
-    assert progress.limit_s == 90
+    seen.pop("progress")
     assert seen == {
+        "max_gpus": None,
+        "fix": ("mesh=2x8", "experts=expert:16,dp=4"),
+        "objective": "cost",
+        "gpu_hour_usd": 2.5,
+        "min_user": 50,
+        "max_ttft_s": 2,
+        "gap": 0.01,
+        "node_limit": 2**20,
+        "memory_limit_bytes": 8e9,
+        "seed": 7,
+        "time_limit_s": 90,
         "model": "config.json",
         "hardware": "gb300",
         "gpus": 64,
