@@ -6,8 +6,8 @@ leaves the rationals is replaced by one that stays in them:
 - e^x becomes 2^g(x) with g(x) = sign(⌊x⌋) · (bits of |⌊x⌋|), an integer that grows with x and stays small. `logits`
   applies g once, where scores are complete; from there on `exp` is 2^x of integers, which keeps sums to products and
   order to order. Maxima, masks, ties and top-k stay what they are, and log-sum-exp states combine exactly.
-- √x, tanh and rounding become fixed pseudo-random functions (oracles) of the number: two sides of an equation agree
-  under any function only if they apply it to equal arguments.
+- √x, tanh, log(1 + x) and rounding become fixed pseudo-random functions (oracles) of the number: two sides of an
+  equation agree under any function only if they apply it to equal arguments.
 
 −∞ and ∞ are the floats. They mark what is masked or missing and are never summed into a result.
 """
@@ -26,6 +26,7 @@ Array = NDArray[Any]
 
 #: Salts of the oracles: odd constants, one a function.
 _SQRT, _TANH, _RINT, _BRIEF = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93
+_LOG1P = 0xFF51AFD7ED558CCD
 _MASK = (1 << 64) - 1
 
 
@@ -145,6 +146,10 @@ class Exact:
     def tanh(self) -> Exact:
         """A number in (−1, 1) that depends on x only."""
         return Exact(self._oracle(_TANH) % 127 - 63, 64)
+
+    def log1p(self) -> Exact:
+        """A number from 0 to 1 that depends on x only."""
+        return Exact(self._oracle(_LOG1P) % 61, 64)
 
     def rint(self) -> Exact:
         """An integer that depends on x only."""

@@ -133,6 +133,7 @@ KIND_MODULES = (
     "expand",
     "conv",
     "delta",
+    "linear",
     "moe",
     "embedding",
     "cache",

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from rooflang.soundness.case import Case, line
 
+_GATES = ("b h", "b h", "*h", "*h")
+_ROWS = ("b seq h", "b seq h", "*h", "*h")
 _KEYS = ("=batch ctx kv dim", "=batch ctx kv val")
 
 #: Cases by name.
@@ -23,6 +25,15 @@ DENSE_CASES: dict[str, Case] = {
     ),
     "activation_capped": line("activation", "b h", out="b h", function="soft_cap", cap=2.0),
     "sigmoid_of_rows": line("sigmoid_mul", "b h t", "t b", out="b t h"),
+    "delta_update_by_head": line("delta_update", "b h k", "b h v", *_GATES, "~b h k v", out="b h k v", gate="softplus"),
+    "delta_scan_by_head": line(
+        "delta_scan", "b seq h k", "b seq h k", "b seq h v", *_ROWS, out="b seq h v", gate="softplus"
+    ),
+    "delta_final_by_head": line("delta_final", "b seq h k", "b seq h v", *_ROWS, out="b h k v", gate="softplus"),
+    "linear_update": line("linear_update", "b h k", "b h v", "*h", "~b h k v", out="b h k v"),
+    "linear_read": line("linear_read", "b h k", "b h k v", out="b h v"),
+    "linear_scan": line("linear_scan", "b seq h k", "b seq h k", "b seq h v", "*h", out="b seq h v"),
+    "linear_final": line("linear_final", "b seq h k", "b seq h v", "*h", out="b h k v"),
     "route_softmax": line("route", "b expert", out="b expert", top_k=2, scores="softmax"),
     "route_sigmoid": line(
         "route", "b t expert", "*expert", out="t b expert", top_k=2, scores="sigmoid", renormalise=True

@@ -31,8 +31,9 @@ _OP, _APPLY, _SUMMARY, _STATE, _LAST, _INNER = range(6)
 
 _EXCHANGING = (CutKind.STAT, CutKind.SCAN)
 
-#: Labels that a summary has beside the rows that are charged for it: maps of the delta rule are made value by value.
-_SUMMARY_HAS = {"delta_scan": (2,), "delta_final": (1,)}
+#: Labels that a summary has beside the rows that are charged for it, the last ones of these operands: maps of the delta
+#: rule are made value by value, states of linear attention key by key too.
+_SUMMARY_HAS = {"delta_scan": (2,), "delta_final": (1,), "linear_scan": (2,), "linear_final": (0, 1)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -134,3 +134,28 @@ def fit_parts(sizes: dict[str, int], rng: np.random.Generator) -> None:
         sizes["nope"] = int(rng.integers(1, sizes["query"] + 1))
     if "made" in sizes:
         sizes["made"] = sizes["part"] + sizes["width"] - sizes["rank"]
+
+
+@case("b h k v")
+def linear_update(g: GraphBuilder) -> Tensor:
+    operands = [g.input("k", "b h k"), g.input("v", "b h v"), g.weight("slope", "h"), g.state("s", "b h k v")]
+    return g.op("y", "linear_update", operands, "b h k v")
+
+
+@case("b h k v")
+def linear_read(g: GraphBuilder) -> Tensor:
+    return g.op("y", "linear_read", [g.input("q", "b h k"), g.input("s", "b h k v")], "b h v")
+
+
+def _keyed(g: GraphBuilder) -> list[Tensor]:
+    return [g.input("k", "b seq h k"), g.input("v", "b seq h v"), g.weight("slope", "h")]
+
+
+@case("b seq h k v")
+def linear_scan(g: GraphBuilder) -> Tensor:
+    return g.op("y", "linear_scan", [g.input("q", "b seq h k"), *_keyed(g)], "b seq h v")
+
+
+@case("b seq h k v")
+def linear_final(g: GraphBuilder) -> Tensor:
+    return g.op("y", "linear_final", _keyed(g), "b h k v")

@@ -34,4 +34,4 @@ def test_rows_mention_labels_that_exist(name: str) -> None:
 
 def test_what_writes_a_cache_or_state_may_not_be_duplicated() -> None:
     writers = {name: kind.in_place for name, kind in op_kinds().items() if not kind.pure}
-    assert writers == {"kv_append": 1, "conv_push": 1, "delta_update": 6, "stateful_sample": None}
+    assert writers == {"kv_append": 1, "conv_push": 1, "delta_update": 6, "linear_update": 3, "stateful_sample": None}

@@ -242,7 +242,7 @@ OUT = "batch head rank"
         (refused("depth_mix", "other, other, batch h", "batch h"), "the mixed dim alone"),
         (refused("layer_norm", "batch h, h, h", "batch h", over="other"), "over=<label>"),
         (refused("layer_norm", "batch h, h, batch", "batch h", over="h"), "h"),
-        (refused("sigmoid_mul", "batch h, batch", "batch h"), "batch h"),
+        (refused("sigmoid_mul", "batch, batch h", "batch h"), "batch h"),
         (refused("rms_norm", "batch h, batch", "batch h", over="h"), "h"),
     ],
 )  # fmt: skip

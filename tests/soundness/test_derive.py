@@ -24,6 +24,9 @@ DECLARED = {
     ("grouped_causal", "kv"),
     ("grouped_window", "kv"),
     ("grouped_decode", "kv"),
+    ("grouped_sinks", "kv"),
+    ("grouped_capped", "kv"),
+    ("grouped_chunks", "kv"),
     ("pool", "seq"),
     ("view", "outer"),
     ("rename", "new"),
@@ -31,6 +34,8 @@ DECLARED = {
     ("kv_append_several", "replica"),
     ("conv_push", "replica"),
     ("delta_update", "replica"),
+    ("delta_update_by_head", "replica"),
+    ("linear_update", "replica"),
 }
 
 
@@ -137,7 +142,11 @@ def test_a_fused_kernel_follows_from_its_two_operators() -> None:
 
 def test_summaries_and_states_are_what_operators_are_made_of() -> None:
     made_of = {name: Algebra.of(the_op(example(name)), 1) for name in case_names()}
-    assert {n for n, a in made_of.items() if a.summarised} == {"delta_final"}
+    assert {n for n, a in made_of.items() if a.summarised} == {
+        "delta_final",
+        "delta_final_by_head",
+        "linear_final",
+    }
     assert "attention_indexed" in {n for n, a in made_of.items() if a.folds and a.exchanges}
     kinds = {n for n, a in made_of.items() for cut in a.rows if cut.kind in (CutKind.STAT, CutKind.SCAN)}
     assert kinds <= {n for n, a in made_of.items() if a.exchanges}

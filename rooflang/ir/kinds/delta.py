@@ -3,7 +3,8 @@
 Each head keeps a state S (key value). A position with key k, value v, decay logits f (key) and a logit b makes
 S ← (I − β·k·kᵀ)·diag(α)·S + β·k·vᵀ with α = exp(`floor` · sigmoid(eʳ·(f + s))) and β = sigmoid(b), where the weights r
 (head) and s (head key) are the rate and shift of the decay, and its query reads Sᵀ·q. Keys and queries are scaled to
-length 1, queries by 1/√key too.
+length 1, queries by 1/√key too. A decay may also be one number a head, f and s without the key dim, and with
+`gate="softplus"` α is exp(−eʳ·softplus(f + s)): both as in Gated DeltaNet (arXiv 2412.06464).
 
 A decode step has one position: `delta_update` takes k, v, f, b, r, s and the state to the next state, `delta_read`
 takes q and that state to the output. They are one kernel, which reads the state once and writes it once: with `fused`,
@@ -23,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rooflang.assumptions import Assumptions
-from rooflang.errors import GraphError
+from rooflang.errors import GraphError, UnknownNameError
 from rooflang.ir.cut import REPLICATED, Cut, CutKind
 from rooflang.ir.kinds.rows import expect, expect_labels, expect_rank, par
 from rooflang.ir.op import NUMBER, Op, OpKind, Sizes, register
@@ -31,6 +32,9 @@ from rooflang.ir.tensor import Num
 
 #: Positions that the chunked form of the rule takes at once (the authors' kernels, flash-linear-attention).
 CHUNK = 64
+
+#: How a decay follows from its logits, by the attribute `gate`; the first is the default.
+GATES = ("sigmoid", "softplus")
 
 
 def key_value(op: Op) -> tuple[str, str]:
@@ -46,10 +50,13 @@ def _check_rows(op: Op, first: int, *words: str) -> None:
     k, v, decay, beta, rate, shift = op.operands[first : first + 6]
     expect_rank(op, first, *words)
     head, key = k.dims[-2:]
-    wanted = ((decay, k.dims), (v, (*k.dims[:-1], v.dims[-1])), (beta, k.dims[:-1]))
-    for tensor, dims in (*wanted, (rate, (head,)), (shift, (head, key))):
+    each = (key,) if key in decay.dims else ()
+    wanted = ((decay, (*k.dims[:-1], *each)), (v, (*k.dims[:-1], v.dims[-1])), (beta, k.dims[:-1]))
+    for tensor, dims in (*wanted, (rate, (head,)), (shift, (head, *each))):
         if tensor.dims != dims:
             raise GraphError(f"{op.name}: {tensor.name} has the dims {' '.join(tensor.dims)}", expected=" ".join(dims))
+    if op.attr("gate", GATES[0]) not in GATES:
+        raise UnknownNameError("decay gate", op.attr("gate"), GATES, where=op.name)
     if v.dims[-1] in k.dims:
         raise GraphError(f"{op.name}: keys and values share the dim {v.dims[-1]!r}", expected="a dim of their own each")
 
@@ -100,15 +107,16 @@ def _heads(op: Op, local: Sizes) -> Num:
     return total
 
 
-def _gate_flops(key: Num) -> Num:
-    """Scaling a key to length 1, and the gates α and β."""
-    return (3 * key + 1) + (5 * key + 3)
+def _gate_flops(op: Op, key: Num) -> Num:
+    """Scaling a key to length 1, and the gates α, one a channel or one a head, and β."""
+    channels = key if len(op.operands[-1 if op.kind != "delta_update" else -2].dims) > 1 else 1
+    return (3 * key + 1) + (5 * channels + 3)
 
 
 def _update_flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
     """Decay K·V, the state's answer to the key 2·K·V, the error 2·V, its outer product with the key 2·K·V."""
     key, value = (local[d] for d in key_value(op))
-    return {op.peak: _heads(op, local) * (5 * key * value + 2 * value + _gate_flops(key))}
+    return {op.peak: _heads(op, local) * (5 * key * value + 2 * value + _gate_flops(op, key))}
 
 
 def _read_flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
@@ -120,7 +128,7 @@ def _scan_flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
     """By chunks of C positions, per position: 6·K·V with the state, 3·C·K and C² within the chunk. A share of a
     sequence makes its map first, 4·K·(K + V) a position."""
     key, value = (local[d] for d in key_value(op))
-    each = 6 * key * value + 3 * CHUNK * key + CHUNK**2 + _gate_flops(key) + (3 * key + 1)
+    each = 6 * key * value + 3 * CHUNK * key + CHUNK**2 + _gate_flops(op, key) + (3 * key + 1)
     if _shared(op, local, full):
         each = each + 4 * key * (key + value)
     return {op.peak: _heads(op, local) * each}
@@ -184,7 +192,7 @@ register(
         summary="a head's state after one position; operands: k, v, decay, beta, rate, shift, state",
         cuts=_row_cuts,
         flops=_update_flops,
-        attrs={"floor": NUMBER},
+        attrs={"floor": NUMBER, "gate": (str,)},
         check=_check_update,
         pure=False,
         in_place=6,
@@ -209,7 +217,7 @@ register(
         flops=_scan_flops,
         read_fraction=_scan_read,
         write_fraction=_scan_write,
-        attrs={"floor": NUMBER, "map_bytes": NUMBER},
+        attrs={"floor": NUMBER, "gate": (str,), "map_bytes": NUMBER},
         check=_check_scan,
     )
 )
@@ -220,7 +228,7 @@ register(
         cuts=_sequence_cuts,
         flops=_final_flops,
         read_fraction=_fused_read,
-        attrs={"floor": NUMBER, "map_bytes": NUMBER, "fused": (bool,)},
+        attrs={"floor": NUMBER, "gate": (str,), "map_bytes": NUMBER, "fused": (bool,)},
         check=_check_final,
     )
 )

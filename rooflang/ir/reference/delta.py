@@ -8,7 +8,7 @@ import numpy as np
 from rooflang.ir.exact import exp, logits
 from rooflang.ir.op import Op
 from rooflang.ir.reference.base import Array, Arrays, Reference, State, Summary, Where, define, plain
-from rooflang.ir.reference.elementwise import sigmoid
+from rooflang.ir.reference.elementwise import sigmoid, softplus
 
 #: Keeps a key of zeros finite.
 _EPSILON = 1e-6
@@ -26,8 +26,13 @@ def _query(q: Array) -> Array:
 
 
 def _log_decay(op: Op, decay: Array, rate: Array, shift: Array) -> Array:
-    """log α (… head key) of decay logits."""
-    return np.asarray(op.attr("floor", FLOOR) * sigmoid(exp(logits(rate))[..., None] * (decay + shift)))
+    """log α (… head key) of decay logits; (… head 1) where a head has one for all channels."""
+    scale = exp(logits(rate))
+    if shift.ndim == 1:
+        decay, shift = decay[..., None], shift[..., None]
+    if op.attr("gate") == "softplus":
+        return np.asarray(-scale[..., None] * softplus(decay + shift))
+    return np.asarray(op.attr("floor", FLOOR) * sigmoid(scale[..., None] * (decay + shift)))
 
 
 def _step(state: Array, k: Array, v: Array | None, log_decay: Array, beta: Array) -> Array:
@@ -48,7 +53,7 @@ def _read(op: Op, where: Where, operands: Arrays) -> Array:
     return np.asarray(np.einsum("bhk,bhkv->bhv", _query(operands[0]), operands[1]))
 
 
-def _runs(ids: Array) -> list[Array]:
+def runs(ids: Array) -> list[Array]:
     """Local positions of each run of consecutive indices."""
     return [run for run in np.split(np.arange(len(ids)), np.flatnonzero(np.diff(ids) > 1) + 1) if len(run)]
 
@@ -60,7 +65,7 @@ def _maps(op: Op, where: Where, operands: Arrays) -> State:
     ids = where.ids[op.operands[0].dims[1]]
     batch, _, head, key = k.shape
     starts, products, sums = [], [], []
-    for run in _runs(ids):
+    for run in runs(ids):
         turn = np.broadcast_to(np.eye(key), (batch, head, key, key))
         added = np.zeros((batch, head, key, v.shape[-1]))
         for t in run:
@@ -96,7 +101,7 @@ def _scan(op: Op, where: Where, summary: State, operands: Arrays) -> State:
     decay = _log_decay(op, decay, rate, shift)
     ids = where.ids[op.operands[0].dims[1]]
     out = np.zeros(v.shape, v.dtype)
-    for run in _runs(ids):
+    for run in runs(ids):
         state = _before(summary, ids[run[0]])
         for t in run:
             state = _step(state, k[:, t], v[:, t], decay[:, t], beta[:, t])

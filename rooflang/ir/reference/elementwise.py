@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from rooflang.ir.exact import exp, logits
 from rooflang.ir.kinds.elementwise import CAP, FUNCTIONS, MOVES
 from rooflang.ir.op import Op
 from rooflang.ir.reference.base import Array, Arrays, Where, define, plain, spread
@@ -19,6 +20,11 @@ def sigmoid(x: Array) -> Array:
 def silu(x: Array) -> Array:
     """x · sigmoid(x)."""
     return np.asarray(x * sigmoid(x))
+
+
+def softplus(x: Array) -> Array:
+    """log(1 + eˣ), without overflow."""
+    return np.asarray(np.maximum(x, 0.0) + np.log1p(exp(logits(-np.abs(x)))))
 
 
 def _gelu(x: Array) -> Array:

@@ -205,6 +205,17 @@ def sums_only(known: Reference) -> Reference:
     return replace(known, run=run)
 
 
+def undecayed(known: Reference) -> Reference:
+    """States of linear attention are taken for those of the position just before."""
+
+    def run(op: Op, where: Where, s: State, operands: Arrays) -> State:
+        own = where.ids[op.operands[0].dims[1]]
+        ends = np.where(s[0] < (own[0] if len(own) else 0), own[0] - 1 if len(own) else 0, s[0])
+        return known.run(op, where, (ends, *s[1:]), operands)
+
+    return replace(known, run=run)
+
+
 def backwards(known: Reference) -> Reference:
     """Maps of the shards before are applied from the last one to the first."""
 

@@ -32,6 +32,7 @@ from rooflang.soundness.mutants.references import (
     smallest,
     sums_only,
     unbiased,
+    undecayed,
 )
 from rooflang.soundness.splits import Splits
 
@@ -90,6 +91,8 @@ _ROWS: dict[str, tuple[str, Rows]] = {
     "rope: contiguous cut of the head dim": ("rope", new(P, "even R", "even", loops=("even",))),
     "delta: keys cut": ("delta_scan", new(S, "k k R k R R k", PARTIAL)),
     "delta: keys of the state cut": ("delta_update", new(P, "k R k R R k k", "k", loops=("k",))),
+    "linear attention: keys cut and not summed": ("linear_read", row("k", out=REPLICATED)),
+    "linear attention: values summed": ("linear_read", row("v", kind=S, out=PARTIAL)),
     "hyper: copies cut and not summed": ("hyper_read", new(P, "copy R", REPLICATED)),
     "hyper: output added on every rank": ("hyper_write", new(L, "P R R", PARTIAL)),
 }
@@ -147,6 +150,10 @@ _REFERENCES: dict[str, tuple[str, Rows, Callable[[Reference], Reference]]] = {
     "delta: states summed without decay": ("delta_scan", row("seq"), sums_only),
     "delta: maps in reverse": ("delta_scan", row("seq"), backwards),
     "delta: the last state from zero": ("delta_final", row("seq"), no_carry),
+    "delta: one decay a head, no state carried over": ("delta_scan_by_head", row("seq"), no_carry),
+    "linear attention: no state carried over": ("linear_scan", row("seq"), no_carry),
+    "linear attention: states summed without decay": ("linear_scan", row("seq"), undecayed),
+    "linear attention: the last state from zero": ("linear_final", row("seq"), no_carry),
     "convolution: nothing carried over": ("short_conv", row("seq"), no_carry),
     "convolution: halo from one neighbour": ("short_conv", row("seq"), from_neighbour),
     "convolution: halo of one position": ("short_conv", row("seq"), shorter_halo),
