@@ -21,7 +21,9 @@ from rooflang.hw.cluster import Cluster
 from rooflang.hw.mesh import Mesh
 from rooflang.ir.cut import PARTIAL, REPLICATED, STATES, Cut, CutKind, Spec
 from rooflang.ir.graph import Graph
+from rooflang.ir.kinds.moe import expert_labels
 from rooflang.ir.layout import Mode, Transfer
+from rooflang.ir.load import busiest
 from rooflang.ir.op import Op, op_kind, signature
 from rooflang.ir.tensor import Num, Role, Tensor
 
@@ -38,6 +40,8 @@ class CostModel:
     sizes: Mapping[str, Num]
     assumptions: Assumptions
     partial_scale: Mapping[str, float] = field(default_factory=dict)
+    #: Labels of experts, where some are chosen more often than others.
+    skewed: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -54,6 +58,7 @@ class CostModel:
             sizes=sizes,
             assumptions=assumptions,
             partial_scale={name: s for name, s in scales.items() if s != 1.0} if assumptions.partial_state else {},
+            skewed=expert_labels(graph.ops) if assumptions.skewed else frozenset(),
         )
 
     # -- shapes ---------------------------------------------------------------------------------------------------
@@ -80,7 +85,16 @@ class CostModel:
     def bytes(self, tensor: Tensor, spec: Spec) -> Num:
         """Bytes of a tensor on one rank in that spec. A partial value is whole, and carries its statistics."""
         whole = tensor.bytes(self.sizes) / math.prod(self.parts(spec).values())
+        if self.skewed:
+            whole = whole * self.busiest(tensor, spec)
         return whole * (self.partial_scale.get(tensor.name, 1.0) if PARTIAL in spec else 1.0)
+
+    def busiest(self, tensor: Tensor, spec: Spec) -> float:
+        """Rows of a routed tensor on the rank with most of them, over the mean."""
+        for label in self.skewed & set(tensor.dims) if tensor.fill < 1.0 else ():
+            parts = self.parts(spec).get(label, 1)
+            return busiest(self.assumptions, self.sizes[label], tensor.fill * self.sizes[label], parts)
+        return 1.0
 
     # -- costs ----------------------------------------------------------------------------------------------------
 
@@ -121,7 +135,11 @@ class CostModel:
 
     def flops(self, mode: Mode) -> Mapping[str, Num]:
         """FLOPs of an operator in a mode on one rank, by the peak rate that they run at."""
-        return op_kind(mode.op.kind).flops(mode.op, self.local_extents(mode), self.sizes)
+        flops = op_kind(mode.op.kind).flops(mode.op, self.local_extents(mode), self.sizes)
+        if not self.skewed:
+            return flops
+        more = self.busiest(mode.op.operands[0], mode.operands[0])
+        return {peak: amount * more for peak, amount in flops.items()}
 
     def transfer(self, tensor: Tensor, transfer: Transfer) -> Cost:
         """Cost of a collective; a slice is free."""
@@ -133,7 +151,8 @@ class CostModel:
             return Cost(memory_s=bad)
         group = self._group(transfer.axes)
         if transfer.collective == "all_to_all":
-            levels = all_to_all(self.cluster, group, self.bytes(tensor, transfer.before))
+            ends = (self.bytes(tensor, transfer.before), self.bytes(tensor, transfer.after))
+            levels = all_to_all(self.cluster, group, np.maximum(*ends) if self.skewed else ends[0])
         else:
             from_before = transfer.collective in ("all_reduce", "reduce_scatter", "reduce", "scatter")
             whole = self.bytes(tensor, transfer.before if from_before else transfer.after)
@@ -237,12 +256,13 @@ class CostModel:
 
     def _copies(self, op: Op, rows: Tensor, spec: Spec) -> float:
         """Copies of a token that travel, over the k routed rows. Per rank: a rank that hosts a share p of the experts
-        is hit with probability 1 − (1 − p)^k by k independent choices, and gets one copy then."""
+        is hit with probability 1 − (1 − p)^k by k independent choices, and gets one copy then. Where some experts are
+        chosen more often, p is the share of the choices that the busiest rank gets."""
         expert = str(op.attr("expert", "expert"))
         if self.assumptions.dispatch_copies == "expert":
             return 1.0
         k = rows.fill * float(self.sizes[expert])
-        share = 1.0 / self.parts(spec)[expert]
+        share = min(1.0, self.busiest(rows, spec) / self.parts(spec)[expert])
         return float((1.0 - (1.0 - share) ** k) / (k * share))
 
 

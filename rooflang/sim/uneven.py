@@ -7,7 +7,7 @@ owns one digit of the shard's number, so that a value cut along some of the axes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import product
 from math import inf, lcm, prod
 
@@ -139,11 +139,5 @@ def on_rank(cost: CostModel, extents: Extents) -> CostModel:
     """The cost model of a rank that holds these extents."""
     if not extents:
         return cost
-    return UnevenCostModel(
-        cluster=cost.cluster,
-        mesh=cost.mesh,
-        sizes=cost.sizes,
-        assumptions=cost.assumptions,
-        partial_scale=cost.partial_scale,
-        extents=dict(extents),
-    )
+    kept = {field.name: getattr(cost, field.name) for field in fields(CostModel)}
+    return UnevenCostModel(**kept, extents=dict(extents))

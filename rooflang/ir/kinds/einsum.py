@@ -72,11 +72,18 @@ def _gated_cuts(op: Op) -> tuple[Cut, ...]:
 
 def expert_read_fraction(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assumptions) -> Num:
     """Share of a weight that is read. A weight whose expert label the activation fills by k/E is read where a token is
-    routed: E·(1 − (1 − k/E)^tokens) experts in expectation, or min(E, tokens·k) if every route hits another expert."""
+    routed: E·(1 − (1 − k/E)^tokens) experts in expectation, or min(E, tokens·k) if every route hits another expert.
+    Where some experts are chosen more often than others, `rooflang.ir.load` says how many a rank reads."""
     rows, weight = op.operands[0], op.operands[index]
     if index == 0 or rows.fill == 1.0 or weight.role != Role.WEIGHT:
         return 1.0
     tokens = math.prod(local[d] for d in rows.dims if d not in weight.dims)
+    if assumptions.skewed:
+        from rooflang.ir.load import read_share
+
+        own = [d for d in rows.dims if d in weight.dims and d in op.output.dims]
+        experts, held = (math.prod(sizes[d] for d in own) for sizes in (full, local))
+        return read_share(assumptions, experts, rows.fill * experts, experts / held, tokens)
     if assumptions.expert_coverage == "distinct":
         share = tokens * rows.fill
         return share * (share < 1) + 1.0 * (share >= 1)

@@ -12,7 +12,7 @@ on the other, with the all-to-all inside the kernel (the named fusion of a token
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from rooflang.assumptions import Assumptions
 from rooflang.errors import GraphError, UnknownNameError
@@ -31,6 +31,11 @@ DECISION_BYTES = 8.0
 
 def expert_label(op: Op) -> str:
     return str(op.attr("expert", "expert"))
+
+
+def expert_labels(ops: Iterable[Op]) -> frozenset[str]:
+    """Labels of the experts that the operators route tokens to."""
+    return frozenset(expert_label(op) for op in ops if op.kind in ("dispatch", "combine"))
 
 
 def _tokens(op: Op) -> tuple[str, ...]:
