@@ -19,14 +19,13 @@ from rooflang.place.layout import Layout
 from rooflang.search.effort import GAP, Effort
 from rooflang.search.evaluate import evaluate
 from rooflang.search.goal import Goal, Objective
-from rooflang.search.inputs import hashed_inputs
-from rooflang.search.method import Method, Search, Searched, explain_nothing
+from rooflang.search.method import Method, Search, Searched
+from rooflang.search.outcome import outcome
 from rooflang.search.point import Point, Result
 from rooflang.search.prepared import Prepared
 from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
 from rooflang.search.sizes import clusters
-from rooflang.search.verify import certified
 from rooflang.sim.result import Overlap
 
 
@@ -173,23 +172,10 @@ def optimize(
     problem = Problem.of(model, hardware=choices[-1], stage=stage, context=context, assumptions=assumptions)
     goal.check_stage(problem.stage)
     problems = [problem if cluster is choices[-1] else replace(problem, cluster=cluster) for cluster in choices]
-    searched = Searched.all(method, goal, problems, watch)
+    searched = Searched.all(method, problems, watch)
+    result = outcome(goal, method, problem, searched, watch, max_gpus=max_gpus)
     watch.done()
-    if not searched.points:
-        explain_nothing(problem, searched, method)
-    chosen = _chosen(goal, searched, where=f"{problem.name} on {choices[-1].platform.name}")
-    frontier, stopped_by = _certified(chosen, searched, seed)
-    given = {"max_gpus": max_gpus} if max_gpus is not None else {}
-    return Result(
-        inputs=hashed_inputs(problem, **given, **method.inputs(), **goal.inputs()),
-        frontier=frontier,
-        points=tuple(point for point, _ in searched.points),
-        evaluated=searched.evaluated,
-        stopped_by=stopped_by,
-        seconds=watch.elapsed_s,
-        notes=_notes(searched),
-        gpu_hour_usd=gpu_hour_usd,
-    )
+    return result
 
 
 def _clusters(hardware: str | Path | Cluster, gpus: int, most: int | None) -> tuple[Cluster, ...]:
@@ -199,37 +185,6 @@ def _clusters(hardware: str | Path | Cluster, gpus: int, most: int | None) -> tu
     if gpus:
         raise ValueRangeError("both a number of GPUs and the most of them", where="--gpus, --max-gpus", expected="one")
     return clusters(hardware.platform if isinstance(hardware, Cluster) else load_platform(hardware), most)
-
-
-def _chosen(goal: Goal, searched: Searched, where: str) -> tuple[Point, ...]:
-    """The points that meet the constraints and that the objective asks for. Raises `UnreachableError`."""
-    told = [(point, problem.tokens) for point, problem in searched.points]
-    good = [point for point, tokens in told if goal.meets(point, tokens)]
-    if not good:
-        goal.unreachable(told, where, searched.stopped_by)
-    return goal.choose(good)
-
-
-def _certified(chosen: Sequence[Point], searched: Searched, seed: int) -> tuple[tuple[Point, ...], str]:
-    """The points with what their plans were evaluated on, and what stopped the search. Ctrl-C leaves those that have
-    been evaluated by then."""
-    problem_of = {id(point): problem for point, problem in searched.points}
-    out: list[Point] = []
-    try:
-        for point in chosen:
-            out.extend(certified(problem_of[id(point)], [point], seed=seed))
-    except KeyboardInterrupt:
-        if not out:
-            raise
-        return tuple(out), "interrupted"
-    return tuple(out), searched.stopped_by
-
-
-def _notes(searched: Searched) -> tuple[str, ...]:
-    if not searched.left_out:
-        return ()
-    counts = ", ".join(str(problem.cluster.gpus) for problem, _ in searched.left_out)
-    return (f"left out: {counts} GPUs ({searched.left_out[0][1].what})",)
 
 
 def _known(what: str, value: str, known: Sequence[str]) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
-from rooflang.errors import CapacityError, LimitReached, RooflangError, UnknownNameError, ValueRangeError
+from rooflang.errors import CapacityError, RooflangError, UnknownNameError, ValueRangeError
 from rooflang.rules import rule
 from rooflang.search.effort import EFFORT, Effort
 from rooflang.search.fix import Fixed
@@ -89,9 +89,8 @@ class Searched:
     nearest: CapacityError | None
 
     @classmethod
-    def all(cls, method: Method, goal: Goal, problems: Sequence[Problem], watch: Progress) -> Searched:
-        """Search every problem, and for a goal that is one point also between the batch sizes around it. Raises what
-        cannot be asked of any of them."""
+    def all(cls, method: Method, problems: Sequence[Problem], watch: Progress) -> Searched:
+        """Search every problem. Raises what cannot be asked of any of them."""
         found: list[tuple[Found, Problem]] = []
         refused: list[tuple[Problem, RooflangError]] = []
         for problem in problems:
@@ -105,11 +104,31 @@ class Searched:
                 break
         if not found:
             raise refused[0][1]
-        searched = cls._of(found, refused, watch)
-        finer = _finer(method, goal, searched)
-        if finer is not None and searched.stopped_by in ("complete", "node limit"):
-            searched = cls._of([*found, (finer[0].run(finer[1], watch), finer[1])], refused, watch)
-        return searched
+        return cls._of(found, refused, watch)
+
+    def finer(self, method: Method, goal: Goal, watch: Progress) -> Searched:
+        """With what there is between the batch sizes around the point that a goal asks for: powers of two are far
+        apart, and the best batch size under a constraint, or the largest that fits, lies between two of them."""
+        if goal.objective not in ("throughput", "cost") or method.batch is not None or watch.expired:
+            return self
+        good = [(point, problem) for point, problem in self.points if goal.meets(point, problem.tokens)]
+        best = next(iter(goal.choose([point for point, _ in good])), None)
+        problem = next((problem for point, problem in good if point is best), None)
+        if (
+            best is None
+            or problem is None
+            or not problem.has_batch
+            or best.batch == 1
+            or self.stopped_by == "interrupted"
+        ):
+            return self
+        more = replace(method, batch=between(best.batch), pp=best.pp).run(problem, watch)
+        return replace(
+            self,
+            points=(*self.points, *((point, problem) for point in more.points)),
+            evaluated=_sum([self.evaluated, more.evaluated]),
+            stopped_by=more.stopped_by,
+        )
 
     @classmethod
     def _of(
@@ -131,47 +150,5 @@ class Searched:
         )
 
 
-def _finer(method: Method, goal: Goal, searched: Searched) -> tuple[Method, Problem] | None:
-    """Where to look closer: powers of two are far apart, and the best batch size under a constraint, or the largest
-    that fits, lies between two of them."""
-    if goal.objective not in ("throughput", "cost") or method.batch is not None:
-        return None
-    good = [(point, problem) for point, problem in searched.points if goal.meets(point, problem.tokens)]
-    if not good:
-        return None
-    best = goal.choose([point for point, _ in good])[0]
-    problem = next(problem for point, problem in good if point is best)
-    batches = between(best.batch) if problem.has_batch else ()
-    return (replace(method, batch=batches, pp=best.pp), problem) if batches else None
-
-
 def _sum(work: Sequence[Evaluated]) -> Evaluated:
     return Evaluated(**{name: sum(getattr(each, name) for each in work) for name in Evaluated.__dataclass_fields__})
-
-
-def explain_nothing(problem: Problem, searched: Searched, method: Method) -> NoReturn:
-    """Raise why a search has no points: it was stopped before the first, or nothing fits, or nothing divides."""
-    where = f"{problem.cluster.gpus} × {problem.cluster.platform.name}"
-    if searched.stopped_by == "interrupted":
-        raise KeyboardInterrupt
-    if searched.stopped_by != "complete":
-        kind = searched.stopped_by.removesuffix(" limit").replace("node", "nodes")
-        what = f"the {searched.stopped_by} ended the search before its first point"
-        raise LimitReached(what, where=where, hint=f"allow more {kind}")
-    if searched.nearest is not None:
-        raise CapacityError(
-            f"{problem.name} fits at no batch size tried; the nearest: {searched.nearest.what}",
-            needs_bytes=searched.nearest.needs_bytes,
-            where=where,
-            expected=searched.nearest.expected,
-            hint="use more GPUs, devices with more memory, or a shorter context",
-        )
-    hint = "without a rule that was disabled there may be no plan at all" if method.disabled else ""
-    if method.fix:
-        hint = f"no plan may keep to what is fixed: {', '.join(method.fix)}"
-    raise ValueRangeError(
-        "no configuration runs at the batch sizes tried",
-        where=where,
-        expected="batch sizes that divide over the ranks",
-        hint=hint,
-    )
