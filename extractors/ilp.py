@@ -92,7 +92,7 @@ def _screened(task: Task, *, cutoff_s: float) -> Sweep | None:
     """A quick look at a task that is cut off: two weights and small tables."""
     if np.isinf(cutoff_s):
         return None
-    quick = Sweep.of(task, limit=QUICK_LIMIT, gap=0.0, cutoff_s=cutoff_s, reduce=False)
+    quick = Sweep.of(task, limit=QUICK_LIMIT, gap=0.0, cutoff_s=cutoff_s)
     try:
         quick.scan((0.5,) if task.objective == "sum" else (0.8, 0.999))
     except LimitReached:

@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 
 from rooflang.errors import LimitReached
-from rooflang.extractors.layouts import BoolArray, Closure, FloatArray, IntArray
+from rooflang.extractors.layouts import BoolArray, Closure, FloatArray
 
 #: More menus than this for one value are not listed.
 MOST_MENUS = 2000
@@ -25,12 +25,10 @@ _LARGEST = 8_000_000
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Menus:
     """Menu 0 is empty. `seconds` (layouts, menus) is a lower bound on the tree's network time, exact up to three
-    layouts, by the layout in which the value is made; `serves` (menus, layouts): does it hold that layout? Row i of
-    `simpler` are the menus (-1: none) that lack one layout of menu i."""
+    layouts, by the layout in which the value is made; `serves` (menus, layouts): does it hold that layout?"""
 
     seconds: FloatArray
     serves: BoolArray
-    simpler: IntArray
 
 
 @lru_cache(maxsize=512)
@@ -56,7 +54,7 @@ def menus(closure: Closure, wanted: tuple[int, ...], readers: int, at: int) -> M
             costs.append(np.max([triples[:, i, j, k] for i, j, k in combinations(each, 3)], axis=0))
     places = np.array(wanted, np.int64)
     serves = np.array([closure.holds[places[list(each)]].any(axis=0) for each in sets])
-    return Menus(seconds=np.array(costs).T, serves=serves, simpler=_simpler(sets))
+    return Menus(seconds=np.array(costs).T, serves=serves)
 
 
 @lru_cache(maxsize=512)
@@ -73,15 +71,6 @@ def _antichains(closure: Closure, wanted: tuple[int, ...], readers: int) -> tupl
         if len(sets) > MOST_MENUS:
             raise LimitReached(f"more than {MOST_MENUS} ways to serve {readers} readers", where="extraction")
     return tuple(sets)
-
-
-def _simpler(sets: tuple[tuple[int, ...], ...]) -> IntArray:
-    number = {each: place for place, each in enumerate(sets)}
-    out = np.full((len(sets), max(map(len, sets)) or 1), -1)
-    for place, each in enumerate(sets):
-        for gap in range(len(each)):
-            out[place, gap] = number[each[:gap] + each[gap + 1 :]]
-    return out
 
 
 def _triples(seconds: FloatArray, direct: FloatArray, pairs: FloatArray) -> FloatArray:

@@ -18,7 +18,8 @@ import numpy as np
 from rooflang.errors import CapacityError, LimitReached
 from rooflang.extractors import ilp
 from rooflang.extractors.costed import CostedGraph
-from rooflang.extractors.dual import Dual, Weights, dual
+from rooflang.extractors.dual import Dual, dual
+from rooflang.extractors.forms import Weights
 from rooflang.extractors.layouts import BoolArray, FloatArray
 from rooflang.extractors.memory import block_use
 from rooflang.extractors.plans import block_s
@@ -53,7 +54,7 @@ def extract(
     if len(task.stages) == 1 or not repartition:
         return ilp.extract(task, time_limit_s=time_limit_s, gap=gap, cutoff_s=cutoff_s)
     chain = Chain(task=task)
-    bound_s, promising = chain.bound(dual(task.costed, task.at, task.keep, ilp.QUICK_LIMIT, reduce=False))
+    bound_s, promising = chain.bound(dual(task.costed, task.at, task.keep, ilp.QUICK_LIMIT))
     if bound_s >= cutoff_s:
         return ilp.extract(task, time_limit_s=time_limit_s, gap=gap, cutoff_s=cutoff_s)
     best = _best(chain, promising, bound_s, end=end, gap=gap, cutoff_s=cutoff_s)
@@ -154,12 +155,14 @@ class Chain:
         task = self.task
         tables = [np.zeros((len(self.layers) + 1,) * 2) for _ in task.stages]
         least_s = [self._least_send_s(stage) for stage in range(len(task.stages))]
-        for share in (0.5,) if task.objective == "sum" else _SHARES:
-            weights = Weights(local=share, exposed=1.0 - share)
-            try:
-                sums = self._sums({name: float(found.kind(name, weights).value.min()) for name in self.costed.kinds})
-            except LimitReached:
-                return 0.0, balanced(len(self.layers), len(task.stages))
+        shares = (0.5,) if task.objective == "sum" else _SHARES
+        points = tuple((task.at, Weights(local=share, exposed=1.0 - share)) for share in shares)
+        try:
+            least = {name: found.kind(name, points).value.reshape(len(points), -1).min(axis=1) for name in self.counts}
+        except LimitReached:
+            return 0.0, balanced(len(self.layers), len(task.stages))
+        for point, (_, weights) in enumerate(points):
+            sums = self._sums({name: float(values[point]) for name, values in least.items()})
             for table, sent in zip(tables, least_s):
                 table[:] = np.maximum(table, sums + weights.exposed * sent[None, :])
         value, counts = cheapest(tables)

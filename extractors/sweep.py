@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rooflang.extractors.dual import Dual, Weights, dual
+from rooflang.extractors.dual import Dual, dual
+from rooflang.extractors.forms import Weights
 from rooflang.extractors.memory import fullest, overflow
 from rooflang.extractors.plans import block_s, stage_s
 from rooflang.extractors.polish import polished
@@ -65,12 +66,12 @@ class Sweep:
     _costs: dict[object, tuple[float, float]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, task: Task, *, limit: int, gap: float, cutoff_s: float = float("inf"), reduce: bool = True) -> Sweep:
-        """A sweep that has not begun; `limit` and `reduce` are those of the `Dual`.
+    def of(cls, task: Task, *, limit: int, gap: float, cutoff_s: float = float("inf")) -> Sweep:
+        """A sweep that has not begun; `limit` is that of the `Dual`.
 
         Raises `PlacementError` where some value cannot be made in any layout.
         """
-        return cls(task=task, dual=dual(task.costed, task.at, task.keep, limit, reduce), gap=gap, cutoff_s=cutoff_s)
+        return cls(task=task, dual=dual(task.costed, task.at, task.keep, limit), gap=gap, cutoff_s=cutoff_s)
 
     @property
     def done(self) -> bool:
@@ -257,8 +258,9 @@ class Sweep:
         found = []
         borders = self.task.costed.borders
         for share in self._found:
-            dual = self.dual.kind(name, Weights(local=share, exposed=1.0 - share))
-            choice, place = dual.decode({group: borders[group].index(boundary[group]) for group in dual.groups})
+            dual = self.dual.kind(name, ((self.task.at, Weights(local=share, exposed=1.0 - share)),))
+            fixed = {group: np.array([borders[group].index(boundary[group])]) for group in dual.groups}
+            ((choice, place),) = dual.decode(fixed)
             own = {group: borders[group][number] for group, number in place.items()}
             found.append((self._block_s(name, choice, {**boundary, **own}), (choice, own)))
         return found

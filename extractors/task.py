@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from rooflang.cost.tiers import HBM
 from rooflang.errors import PlacementError
 from rooflang.extractors.costed import CostedGraph
+from rooflang.extractors.layouts import FloatArray
 from rooflang.hw.mesh import Mesh
 from rooflang.ir.cut import Spec
 from rooflang.ir.layout import Mode
@@ -144,9 +145,18 @@ class Task:
 
     def send_s(self, send: Send, spec: Spec) -> float:
         """Seconds of a send in that layout; infinite where the extents do not divide."""
-        cost = self.costed.cost
-        seconds = np.where(cost.divides(cost.parts(spec)), cost.send(send.tensor, spec, send.stage).exposed_s, np.inf)
-        return float(np.broadcast_to(seconds, (len(self.costed.batches),))[self.at])
+        return float(self.sends_s(send, spec)[self.at])
+
+    def sends_s(self, send: Send, spec: Spec) -> FloatArray:
+        """As `send_s`, at all batch sizes."""
+        return _sends_s(self.costed, send, spec)
+
+
+@lru_cache(maxsize=4096)
+def _sends_s(costed: CostedGraph, send: Send, spec: Spec) -> FloatArray:
+    cost = costed.cost
+    seconds = np.where(cost.divides(cost.parts(spec)), cost.send(send.tensor, spec, send.stage).exposed_s, np.inf)
+    return np.broadcast_to(seconds, (len(costed.batches),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

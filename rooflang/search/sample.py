@@ -66,6 +66,8 @@ class Sample:
                 kept[name] = mode
             seen.add(key)
         covered = {cover for mode in kept.values() for cover in mode.covers}
+        # What a fused kernel covers stays in the graph: where a kernel of its own makes it too, that one has to run.
+        kept = {name: mode for name, mode in self.modes.items() if name in kept or covered.issuperset(mode.covers)}
         moved = {op.name for op in self.ops if op.output.name in self.aliases}
         ops = [op for op in self.ops if op.name in covered | moved]
         made = {op.output.name for op in ops}

@@ -27,12 +27,15 @@ def sums(draw: st.DrawFn) -> Sum:
     return out
 
 
-def built(tables: Sum) -> Tables:
-    found = Tables()
+def built(cases: list[Sum]) -> Tables:
+    """The tables of all cases, which have the same names, each case a point."""
+    found = Tables(len(cases))
     for size in SIZES:
         found.variable(size)
-    for names, table in tables:
-        found.add(names, table)
+    for entries in zip(*cases):
+        tables = [table for _, table in entries]
+        same = all(np.array_equal(table, tables[0]) for table in tables)
+        found.add(entries[0][0], np.stack(tables[:1] if same else tables))
     return found
 
 
@@ -40,53 +43,43 @@ def value(tables: Sum, states: tuple[int, ...]) -> float:
     return float(sum(table[tuple(states[name] for name in names)] for names, table in tables))
 
 
-@given(sums(), st.booleans(), st.sampled_from([(), (2,), (3, 1)]))
-def test_the_minimum_is_that_of_all_states(tables: Sum, reduce: bool, keep: tuple[int, ...]) -> None:
-    found = built(tables)
-    if reduce:
-        found.reduce(keep)
+@st.composite
+def cases(draw: st.DrawFn) -> list[Sum]:
+    """The same tables with other entries: some of them equal, some scaled, some turned around."""
+    base = draw(sums())
+    turned = draw(st.lists(st.booleans(), min_size=len(base), max_size=len(base)))
+    other = [(names, table[::-1] * 3 if turn else table) for turn, (names, table) in zip(turned, base)]
+    return [base, other, base] if draw(st.booleans()) else [base]
+
+
+@given(cases(), st.sampled_from([(), (2,), (3, 1)]))
+def test_the_minimum_is_that_of_all_states_at_every_point(cases: list[Sum], keep: tuple[int, ...]) -> None:
+    found = built(cases)
     least = found.eliminate(keep, 10_000)
     assert found.exact
     for kept in product(*(range(SIZES[name]) for name in keep)):
         places = dict(zip(keep, kept))
         every = [s for s in product(*map(range, SIZES)) if all(s[name] == state for name, state in places.items())]
-        best = min(value(tables, states) for states in every)
-        assert least[kept] == best
-        if np.isfinite(best):
-            states = found.states(places)
-            assert value(tables, tuple(states[name] for name in range(len(SIZES)))) == best
+        states = found.states({name: np.full(len(cases), state) for name, state in places.items()})
+        for point, tables in enumerate(cases):
+            best = min(value(tables, states) for states in every)
+            assert least[(min(point, len(least) - 1), *kept)] == best
+            if np.isfinite(best):
+                assert value(tables, tuple(int(states[name][point]) for name in range(len(SIZES)))) == best
 
 
-@given(sums(), st.integers(1, 30))
-def test_small_tables_give_a_lower_bound(tables: Sum, limit: int) -> None:
-    found = built(tables)
-    least = float(found.eliminate((), limit))
-    best = min(value(tables, states) for states in product(*map(range, SIZES)))
-    assert least <= best + 1e-9
-    if found.exact:
-        assert least == best
+@given(cases(), st.integers(1, 30))
+def test_small_tables_give_a_lower_bound(cases: list[Sum], limit: int) -> None:
+    found = built(cases)
+    least = np.broadcast_to(found.eliminate((), limit), len(cases))
     states = found.states({})
-    if np.isfinite(least):
-        assert value(tables, tuple(states[name] for name in range(len(SIZES)))) >= best
-
-
-def test_a_dead_end_is_dropped_and_named_no_more() -> None:
-    tables: Sum = [((0,), np.array([5.0, 0.0, 9.0])), ((0, 1), np.array([[0.0, 1.0], [4.0, 5.0], [0.0, 0.0]]))]
-    found = built(tables)
-    found.reduce(())
-    assert len(found._states[0]) == 1
-    assert float(found.eliminate((), 100)) == 4.0
-    assert found.states({})[0] == 1
-
-
-def test_states_are_compared_with_their_rivals_only() -> None:
-    rivals = np.array([[-1], [0], [-1], [2]])
-    found = Tables()
-    found.variable(4, rivals)
-    found.add((0,), np.array([1.0, 2.0, 3.0, 3.0]))
-    found.reduce(())
-    assert found.eliminate((0,), 10).tolist() == [1.0, 3.0]
-    assert [found.states({0: state})[0] for state in (0, 1)] == [0, 2]
+    for point, tables in enumerate(cases):
+        best = min(value(tables, states) for states in product(*map(range, SIZES)))
+        assert least[point] <= best + 1e-9
+        if found.exact:
+            assert least[point] == best
+        if np.isfinite(least[point]):
+            assert value(tables, tuple(int(states[name][point]) for name in range(len(SIZES)))) >= best
 
 
 def test_a_menu_serves_what_it_holds_and_whoever_wants_nothing() -> None:
@@ -97,5 +90,19 @@ def test_a_menu_serves_what_it_holds_and_whoever_wants_nothing() -> None:
 def test_axes_follow_the_names_given() -> None:
     found = Tables()
     first, second = found.variable(2), found.variable(3)
-    found.add((second, first), np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]))
-    assert found.eliminate((second, first), 10).tolist() == [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
+    found.add((second, first), np.array([[[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]]))
+    assert found.eliminate((second, first), 10).tolist() == [[[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]]
+
+
+def test_large_tables_are_folded_in_pieces() -> None:
+    rng = np.random.default_rng(0)
+    found, sizes = Tables(3), (5, 40, 41, 42)
+    for size in sizes:
+        found.variable(size)
+    tables = [((0, 1), (3, 5, 40)), ((0, 2), (1, 5, 41)), ((0, 3), (3, 5, 42)), ((0,), (3, 5))]
+    entries = [(names, rng.random(shape)) for names, shape in tables]
+    for names, table in entries:
+        found.add(names, table)
+    a, b, c, d = (table for _, table in entries)
+    whole = a[:, :, :, None, None] + b[:, :, None, :, None] + c[:, :, None, None, :] + d[:, :, None, None, None]
+    assert np.allclose(found.eliminate((1, 2, 3), 10**7), whole.min(axis=1))
