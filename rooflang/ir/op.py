@@ -143,6 +143,7 @@ KIND_MODULES = (
     "grouped",
     "rope",
     "segment",
+    "heads",
     "quantised",
     "capacity",
     "sample",

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from rooflang.ir.graph import Graph
 from rooflang.ir.kinds.conv import tap_label
 from rooflang.ir.kinds.einsum import GATE
+from rooflang.ir.kinds.heads import replaced
 from rooflang.ir.kinds.hyper import copies_label
 from rooflang.ir.kinds.moe import expert_label
 from rooflang.ir.kinds.quantised import BLOCK
@@ -85,6 +86,12 @@ def _parts_need(op: Op, units: Mapping[str, int], sizes: Mapping[str, int]) -> d
     if op.kind == "rename":
         old, (new,) = parted(op)
         return dict.fromkeys((old, new), max(sizes[old], sizes[new]))
+    if op.kind == "flatten":
+        (outer, inner), new = replaced(op)
+        return {new: sizes[outer] * sizes[inner]}
+    if op.kind == "repeat":
+        (group,), member = replaced(op)
+        return {member: 2 * sizes[group]}
     if op.kind == "block_matmul":
         label = op.operands[0].dims[-1]
         return {label: units[label] * int(op.attr("block", BLOCK))}

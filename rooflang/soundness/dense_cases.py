@@ -38,6 +38,8 @@ DENSE_CASES: dict[str, Case] = {
     "route_sigmoid": line(
         "route", "b t expert", "*expert", out="t b expert", top_k=2, scores="sigmoid", renormalise=True
     ),
+    "repeat": line("repeat", "b kv t", out="b t member"),
+    "flatten": line("flatten", "outer b inner", out="b whole", sizes={"whole": 4}),
     "rope_part": line("rope", "b t even", "#t b", out="b t even", fraction=0.5),
     "rope_part_interleaved": line("rope", "b even", "#b", out="b even", interleaved=True, fraction=0.5),
     "grouped_sinks": line("grouped_attention", "batch head dim", *_KEYS, "*head", out="batch head val", sinks=True),

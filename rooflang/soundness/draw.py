@@ -49,12 +49,14 @@ def _fit(op: Op, sizes: dict[str, int], given: Mapping[str, int], source: Source
     for label in ("even", "blocks"):
         if label in sizes:
             sizes[label] += sizes[label] % 2
-    if op.kind == "view":
+    if op.kind in ("view", "flatten"):
         sizes["whole"] = sizes["outer"] * sizes["inner"]
     if op.kind == "rename":
         sizes["new"] = sizes["old"]
     if op.kind == "segment":
         sizes["qkv"] = sizes["first"] + sizes["part"] + source.below(3)
+    if op.kind == "repeat":
+        sizes["kv"] = min(sizes["kv"], sizes["member"])
     if op.kind == "grouped_attention":
         sizes["kv"] = min(sizes["kv"], sizes["head"])
         sizes["ctx"] += sizes.get("seq", 0)

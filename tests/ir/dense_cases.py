@@ -20,6 +20,16 @@ def bias(g: GraphBuilder) -> Tensor:
     return g.op("y", "bias", [g.input("x", "b t h"), g.weight("w", "h")], "t b h")
 
 
+@case("b t kv member")
+def repeat(g: GraphBuilder) -> Tensor:
+    return g.op("y", "repeat", [g.input("x", "b kv t")], "b t member")
+
+
+@case("b whole:4 outer inner")
+def flatten(g: GraphBuilder) -> Tensor:
+    return g.op("y", "flatten", [g.input("x", "outer b inner")], "b whole")
+
+
 @case("b h")
 def scale(g: GraphBuilder) -> Tensor:
     return g.op("y", "scale", [g.input("x", "b h")], "h b", factor=-1.5)
@@ -101,6 +111,8 @@ def fit_dense(sizes: dict[str, int], rng: np.random.Generator) -> None:
         sizes["again"] = sizes["once"]
     if "qkv" in sizes:
         sizes["qkv"] = sizes["first"] + sizes["part"] + int(rng.integers(0, 3))
+    if "member" in sizes:
+        sizes["kv"] = min(sizes["kv"], sizes["member"])
     if "past" in sizes:
         sizes["kv"] = min(sizes["kv"], sizes["heads"])
         sizes["past"] += sizes.get("seq", 0)

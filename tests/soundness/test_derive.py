@@ -29,6 +29,8 @@ DECLARED = {
     ("grouped_chunks", "kv"),
     ("pool", "seq"),
     ("view", "outer"),
+    ("repeat", "kv"),
+    ("flatten", "outer"),
     ("rename", "new"),
     ("kv_append", "replica"),
     ("kv_append_several", "replica"),

@@ -87,6 +87,7 @@ _ROWS: dict[str, tuple[str, Rows]] = {
     "pool: a consumed label cut": ("pool", new(S, "part", PARTIAL)),
     "append: partial entry": ("kv_append", new(L, "P R", PARTIAL)),
     "fused projection: one contiguous cut": ("segment", new(P, "qkv", "part", loops=("qkv", "part"))),
+    "flatten: cut inside the outer label": ("flatten", new(P, "inner", "whole", loops=("inner", "whole"))),
     "view: cut inside the inner label": ("view", new(P, "whole", "inner", loops=("whole", "inner"))),
     "rope: contiguous cut of the head dim": ("rope", new(P, "even R", "even", loops=("even",))),
     "delta: keys cut": ("delta_scan", new(S, "k k R k R R k", PARTIAL)),
@@ -113,6 +114,7 @@ _REFERENCES: dict[str, tuple[str, Rows, Callable[[Reference], Reference]]] = {
     "attention: entries chosen by each rank": ("attention_indexed", row("ctx"), own_only),
     "attention: local ids of index keys": ("attention_indexed", row("ctx"), renumbered("ctx")),
     "grouped: local number of the head": ("grouped_decode", row("head"), counted_from_zero("head")),
+    "repeat: local number of the member": ("repeat", row("member"), counted_from_zero("member")),
     "causal: local positions of keys": ("grouped_causal", row("ctx"), counted_from_zero("ctx")),
     "causal: local positions of queries": ("grouped_causal", row("seq"), counted_from_zero("seq")),
     "causal: each shard a sequence of its own": ("grouped_causal", row("ctx"), renumbered("ctx")),
@@ -165,6 +167,8 @@ _LOOSE: dict[str, tuple[str, Rows]] = {
     "rope: half pairs": ("rope_interleaved", row("even", multiple_of=1)),
     "pool: positions cut inside an entry": ("pool", row("seq")),
     "view: cut inside a row of the inner label": ("view", row("outer")),
+    "repeat: members cut apart from their groups": ("repeat", row("kv")),
+    "flatten: cut inside a row of the inner label": ("flatten", row("outer")),
     "grouped: heads cut apart from their key-value heads": ("grouped_decode", row("kv")),
 }
 
