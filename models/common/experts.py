@@ -11,13 +11,20 @@ from rooflang.models.common.scope import Scope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experts:
-    """The routed experts of a layer: each token goes to `chosen` of `count`. They take vectors of the label `width`."""
+    """The routed experts of a layer: each token goes to `chosen` of `count`. They take vectors of the label `width`.
+
+    `function` is what is done to the gate (`rooflang.ir.kinds.gated`), `biased` says that both products of an expert
+    add a bias, `scores` what the chosen are weighed by (`rooflang.ir.kinds.moe`).
+    """
 
     count: int
     chosen: int
     dtype: str
     router_dtype: str = "bf16"
     width: str = "hidden"
+    function: str = ""
+    biased: bool = False
+    scores: str = ""
 
     @property
     def fill(self) -> float:
@@ -33,7 +40,8 @@ class Experts:
         """Weights of the chosen experts (rows expert), `chosen` of them filled. `kind` may be another choice than the
         largest logits, from the operands `choice`."""
         dims = f"{s.rows} expert"
-        return s.op("route", kind, [logits, *choice], dims, "fp32", fill=self.fill, group="router", top_k=self.chosen)
+        attrs: dict[str, Any] = {"top_k": self.chosen, **({"scores": self.scores} if self.scores else {})}
+        return s.op("route", kind, [logits, *choice], dims, "fp32", fill=self.fill, group="router", **attrs)
 
     def routed(self, s: Scope[Any], x: Tensor, gates: Tensor) -> Tensor:
         """Vectors x (rows width) to their experts, up, gate and down there, and back as a weighted sum (rows width)."""
@@ -47,9 +55,15 @@ class Experts:
         up = s.weight("experts_w13", f"expert {self.width} gate ffn", self.dtype)
         # Where the profile copies rows to and from each expert, it runs the experts one after the other.
         one_by_one: dict[str, Any] = {"streamed": True} if s.assumptions.expert_copies else {}
-        inner = s.op("expert_up", "gated_matmul", [rows, up], narrow, fill=fill, group="experts", **one_by_one)
+        if self.function:
+            one_by_one["function"] = self.function
+        first = [rows, up, *([s.weight("experts_b13", "expert gate ffn")] if self.biased else [])]
+        inner = s.op("expert_up", "gated_matmul", first, narrow, fill=fill, group="experts", **one_by_one)
         down = s.weight("experts_w2", f"expert ffn {self.width}", self.dtype)
         out = s.op("expert_down", "matmul", [inner, down], wide, fill=fill, group="experts")
+        if self.biased:
+            bias = s.weight("experts_b2", f"expert {self.width}")
+            out = s.op("expert_bias", "bias", [out, bias], wide, fill=fill, group="experts")
         if s.assumptions.expert_copies:
             out = s.op("expert_scatter", "to_hbm", [out], wide, **copy)
         return s.op("combine", "combine", [out, gates], f"{s.rows} {self.width}", group="dispatch")
@@ -63,9 +77,11 @@ def with_shared(s: Scope[Any], x: Tensor, routed: Tensor, *, shared: int, dtype:
     return s.op("experts_sum", "add", [routed, own], f"{s.rows} hidden", group="residual")
 
 
-def gated_ffn(s: Scope[Any], name: str, x: Tensor, inner: str, dtype: str, *, group: str) -> Tensor:
-    """Up, gate and down of every token of x (rows hidden) → (rows hidden); `inner` is the label between."""
+def gated_ffn(s: Scope[Any], name: str, x: Tensor, inner: str, dtype: str, *, group: str, function: str = "") -> Tensor:
+    """Up, gate and down of every token of x (rows hidden) → (rows hidden); `inner` is the label between, `function`
+    what is done to the gate, silu by default."""
     up = s.weight(f"{name}_w13", f"hidden gate {inner}", dtype)
-    middle = s.op(f"{name}_up", "gated_matmul", [x, up], f"{s.rows} {inner}", group=group)
+    attrs: dict[str, Any] = {"function": function} if function else {}
+    middle = s.op(f"{name}_up", "gated_matmul", [x, up], f"{s.rows} {inner}", group=group, **attrs)
     down = s.weight(f"{name}_w2", f"{inner} hidden", dtype)
     return s.project(f"{name}_down", middle, down, "hidden", group=group)

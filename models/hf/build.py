@@ -5,8 +5,9 @@ from __future__ import annotations
 from rooflang.assumptions import Assumptions
 from rooflang.ir.graph import Graph
 from rooflang.ir.tensor import Tensor
-from rooflang.models.common import ends
+from rooflang.models.common.ends import last_token
 from rooflang.models.hf.attention import attend
+from rooflang.models.hf.ends import embedding, next_token, norm
 from rooflang.models.hf.ffn import feed_forward
 from rooflang.models.hf.records import Decoder, Layer
 from rooflang.models.hf.scope import Scope, dim_table
@@ -17,26 +18,26 @@ def build(name: str, decoder: Decoder, workload: Workload, assumptions: Assumpti
     """The verified graph of one step.
 
     Blocks are `embed`, `layers.<n>` and `head`. The outputs are the next tokens (batch), then what the step leaves
-    behind: in prefill every layer's caches, in decode new KV entries where the profile appends none.
+    behind: in prefill every layer's caches and states, in decode new KV entries where the profile appends none.
     """
     s = Scope(f"{name} {workload.stage}", decoder, workload, assumptions, dim_table(decoder, workload))
     s.enter("embed")
-    x = ends.embedding(s, s.tokens())
+    x = embedding(s)
     for number, layer in enumerate(decoder.stack):
         s.enter(f"layers.{number}")
         x = _layer(s, number, layer, x)
     s.enter("head")
-    return s.graph.build(ends.next_token(s, ends.last_token(s, x), tied=decoder.tied), *s.left)
+    return s.graph.build(next_token(s, last_token(s, x)), *s.left)
 
 
 def _layer(s: Scope, number: int, layer: Layer, x: Tensor) -> Tensor:
     """One layer: attention, then the feed-forward part, each normed before and added to the stream after."""
-    x = _added(s, "attn", x, attend(s, number, layer.attention, s.norm("attn_norm", x, "hidden")))
-    return _added(s, "ffn", x, feed_forward(s, number, layer.ffn, s.norm("ffn_norm", x, "hidden")))
+    x = _added(s, "attn", x, attend(s, number, layer.attention, norm(s, "attn_norm", x)))
+    return _added(s, "ffn", x, feed_forward(s, number, layer.ffn, norm(s, "ffn_norm", x)))
 
 
 def _added(s: Scope, part: str, x: Tensor, out: Tensor) -> Tensor:
     """The stream with what a sub-layer made, normed first where the decoder does so."""
     if s.config.sandwich:
-        out = s.norm(f"{part}_post_norm", out, "hidden")
+        out = norm(s, f"{part}_post_norm", out)
     return s.op(f"{part}_add", "add", [x, out], f"{s.rows} hidden", group="residual")

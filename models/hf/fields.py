@@ -92,6 +92,10 @@ class Fields:
             raise self._wrong(key, "an object")
         return Fields(value, self.where, f"{self._path}.{key}")
 
+    def assume(self, values: Mapping[str, Any]) -> None:
+        """These values, where the file has none."""
+        self._values = {**values, **self._values}
+
     def skip(self, *keys: str) -> None:
         """These keys are known to move no shape in this architecture."""
         self._read.update(keys)

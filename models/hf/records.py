@@ -128,8 +128,9 @@ class Dense:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experts:
     """A mixture of experts: `chosen` of `count`, each of `width`, beside a shared one of `shared` in all (0 for none),
-    which `shared_gate` weighs by a sigmoid per token. `bias`: the experts' products have one; `router_bias`: a number
-    per expert beside the router's product."""
+    which `shared_gate` weighs by a sigmoid per token. `bias`: the experts' products have one, and `router_bias` the
+    router's; `choice_bias`: a number per expert that is added for the choice only. `scores`: what the chosen are weighed
+    by (`rooflang.ir.kinds.moe`)."""
 
     count: int
     chosen: int
@@ -139,6 +140,8 @@ class Experts:
     activation: str = "silu"
     bias: bool = False
     router_bias: bool = False
+    choice_bias: bool = False
+    scores: Literal["chosen", "softmax", "sigmoid"] = "chosen"
 
     @property
     def words(self) -> str:
@@ -162,9 +165,9 @@ class Layer:
 class Decoder:
     """A decoder-only language model.
 
-    `sandwich`: sub-layers are normed after as well as before (Gemma 2, GLM-4). `norm`: RMS norm, layer norm with gain
-    and bias, or RMS norm without a gain. `logit_cap`: the head's logits are squashed by tanh. `formats`: how weights
-    and caches are stored.
+    `norm`: RMS norm with a gain, or layer norm with gain and bias. `sandwich`: sub-layers are normed after as well as
+    before (Gemma 2, GLM-4). `scaled`: embeddings are multiplied by √hidden. `logit_cap`: the head's logits are squashed
+    by tanh, 0 for none. `formats`: how weights and caches are stored.
     """
 
     model_type: str
@@ -176,6 +179,7 @@ class Decoder:
     formats: Formats
     norm: Literal["rms", "layer"] = "rms"
     sandwich: bool = False
+    scaled: bool = False
     logit_cap: float = 0.0
     head_bias: bool = False
 

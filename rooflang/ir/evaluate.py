@@ -13,7 +13,10 @@ from rooflang.ir.graph import Graph
 from rooflang.ir.kinds.elementwise import MOVES
 from rooflang.ir.op import Op
 from rooflang.ir.reference.base import Array, reference
-from rooflang.ir.tensor import Tensor
+from rooflang.ir.tensor import INDEX_DTYPES, Tensor
+
+#: Ids that look no rows up are below this.
+_LARGEST = 64
 
 
 def evaluate(graph: Graph, leaves: Mapping[str, Array], *, short: Collection[str] = ()) -> dict[str, Array]:
@@ -50,7 +53,7 @@ def leaf_array(graph: Graph, leaf: Tensor, leaves: Mapping[str, Array]) -> Array
 
 def random_leaves(graph: Graph, seed: int = 0, *, exact: bool = False) -> dict[str, Array]:
     """Arrays for all leaves: uniform numbers in [−1, 1), or valid indices where an operator looks rows up by them, all
-    different if there are enough.
+    different if there are enough; other ids, such as positions, are below `_LARGEST`.
 
     With `exact` the numbers are integers from −3 to 3, as exact numbers (`rooflang.ir.exact`).
     """
@@ -59,6 +62,8 @@ def random_leaves(graph: Graph, seed: int = 0, *, exact: bool = False) -> dict[s
     for leaf in graph.leaves:
         shape = [graph.sizes[d] for d in leaf.dims]
         bounds = [graph.sizes[label] for label in indexed(graph, leaf.name)]
+        if leaf.dtype in INDEX_DTYPES and not bounds:
+            bounds = [_LARGEST]
         if bounds:
             leaves[leaf.name] = _ids(rng, min(bounds), shape)
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from rooflang.models.hf.families import deepseek, gpt_oss, llama, qwen
+from rooflang.models.hf.families import deepseek, gemma, glm, gpt_oss, kimi, llama, minimax, qwen
 from rooflang.models.hf.fields import Fields
 from rooflang.models.hf.records import Decoder
 
@@ -12,6 +12,10 @@ from rooflang.models.hf.records import Decoder
 FAMILIES: Mapping[str, Callable[[Fields], Decoder]] = {
     **llama.READERS,
     **qwen.READERS,
-    **deepseek.READERS,
+    **gemma.READERS,
     **gpt_oss.READERS,
+    **deepseek.READERS,
+    **glm.READERS,
+    **kimi.READERS,
+    **minimax.READERS,
 }

@@ -10,7 +10,8 @@ from rooflang.models.hf.records import Decoder, FeedForward, Index, Latent, Laye
 def _deepseek(f: Fields, own: Latent, *, correction: bool) -> Decoder:
     width = f.count("moe_intermediate_size")
     shared = f.count("n_shared_experts", 0, least=0) * width
-    routed = experts(f, "n_routed_experts", shared=shared, router_bias=correction)
+    scores = "sigmoid" if correction else "softmax"
+    routed = experts(f, "n_routed_experts", shared=shared, choice_bias=correction, scores=scores)
     first, every = f.count("first_k_dense_replace", 0, least=0), f.count("moe_layer_freq", 1)
     plain = dense(f)
     layers = f.count("num_hidden_layers")
