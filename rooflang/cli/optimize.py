@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from rooflang.cli import options
+from rooflang.cli.assume import assumed
 from rooflang.cli.options import apply
 from rooflang.cli.output import JsonTarget
 from rooflang.cli.program import INTERRUPTED
@@ -126,6 +127,7 @@ def command(
     """
     tokens = options.check_workload(ctx, model, context)
     options.check_size(ctx, gpus, max_gpus)
+    given["assumptions"] = assumed(given)
     from rooflang.report.frontier import show_result, show_table
     from rooflang.search.api import optimize
     from rooflang.search.progress import Progress

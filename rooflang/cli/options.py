@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from rooflang.cli import assume
 from rooflang.cli.types import Count, JsonFile, Known, OptionType, hardware_names, profile_names
 from rooflang.errors import ValueRangeError
 
@@ -44,7 +45,7 @@ _STEP = (
         help="Tokens of context of each request: 65536, 64k, 1m (k = 1024). A model needs it.",
     ),
 )
-assumptions = click.option(
+_PROFILE = click.option(
     "--assumptions",
     default="physical",
     show_default=True,
@@ -71,6 +72,9 @@ def apply(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Com
 
     return decorate
 
+
+#: What is taken for granted; `assume.assumed` makes one record of what these say.
+assumptions = apply(_PROFILE, *assume.OPTIONS)
 
 #: What is computed, and on how many GPUs.
 task = apply(_HARDWARE, _GPUS, *_STEP)

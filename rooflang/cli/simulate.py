@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from rooflang.cli import options
+from rooflang.cli.assume import assumed
 from rooflang.cli.output import JsonTarget, replacing
 from rooflang.cli.types import Count, Layers, TraceFile
 from rooflang.errors import ValueRangeError
@@ -91,6 +92,7 @@ def command(
     """
     tokens = options.check_workload(ctx, model, context)
     _check_outputs(overlap, explicit, trace, target)
+    configuration["assumptions"] = assumed(configuration)
     prepared, layout = _prepare(ctx, model, tokens, configuration)
     from rooflang.report.bracket import bracket_json, show_bracket
     from rooflang.report.explanation import explanation_json, show_explanation

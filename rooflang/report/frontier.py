@@ -64,9 +64,17 @@ def show_inputs(inputs: Mapping[str, Any]) -> str:
     return paragraph(
         f"{inputs['model']}{workload}, on {size} {inputs['hardware']}; "
         + (f"{inputs['search']} search, " if "search" in inputs else "")
-        + f"{_OVERLAP.get(inputs['overlap'], inputs['overlap'])} overlap, {inputs['assumptions']} assumptions",
+        + f"{_OVERLAP.get(inputs['overlap'], inputs['overlap'])} overlap, {inputs['assumptions']} assumptions"
+        + "".join(f", {name} {_word(value)}" for name, value in inputs.get("changed_assumptions", {}).items()),
         then="  ",
     )
+
+
+def _word(value: object) -> str:
+    """The value of an assumption, as the options of the command line say it; of many numbers, how many."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"of {len(value)}" if isinstance(value, tuple) else str(value)
 
 
 def _footer(result: Result) -> list[tuple[str, str]]:
