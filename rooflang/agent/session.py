@@ -1,0 +1,265 @@
+"""`Session`: a plan made one primitive at a time, with its simulated time after each step.
+
+    >>> import rooflang
+    >>> from rooflang.agent import Session
+    >>> session = Session.start(graph, hardware="b300", gpus=8)
+    >>> session.graph.split_kernel("up", "ffn")             # a primitive by its name; RefusedError says why not
+    >>> session.simulate().step_s                           # what it did
+    >>> session.apply(session.actions("down")[0].action)    # or from the list of what applies
+
+The API, in short:
+
+- `Session.start(model, hardware=…, gpus=…, stage=…, context=…, batch=…, assumptions=…, overlap=…)`
+- `graph` → `GraphView`: every primitive of the paper's Tables 1 and 2 by its own name; `operator(name).set_compute(…)`,
+  `tensor(name).set_memory(…)`; `show()`.
+- `check(action) → Ok | Refusal`; `apply(action) → Applied`, or `RefusedError` and nothing has changed. An action is an
+  `Action`, a line of text (`"split_kernel up dim=ffn axis=x"`) or JSON data.
+- `actions(filter, predict=…, limit=…) → [Proposal]`: what applies where, with the predicted step time after it.
+- `simulate() → SimResult` (raises `CapacityError`), `point() → Point`, `explain() → Explanation`.
+- `undo(steps=1)`, `branch() → Session`, `run(text)`: a journal or some lines of one.
+- `journal` → text that `Session.replay` reads; `save(path)`, `Session.load(path)`.
+- `plan`, `problem`, `certificate()`, `state_bytes()`: where it stands.
+
+A session edits its own state and nothing else: model, hardware, assumptions and costs are frozen when it starts, and
+the files that it writes name their hashes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import msgspec
+
+from rooflang.agent.actions import Action, action_from_json, checked, parse_action
+from rooflang.agent.primitives import apply
+from rooflang.agent.world import Placed, World
+from rooflang.assumptions import Assumptions
+from rooflang.errors import RefusedError, UnknownNameError, ValueRangeError
+from rooflang.hw import Cluster
+from rooflang.ir.graph import Graph
+from rooflang.models import Model
+from rooflang.place.certificate import certificate
+from rooflang.place.plan import Plan
+from rooflang.rules.record import Ok, Refusal, Verdict
+from rooflang.search.point import Point
+from rooflang.search.prepared import Prepared
+from rooflang.search.problem import Problem
+from rooflang.sim.result import Overlap, SimResult
+from rooflang.sim.simulate import simulate as run_simulation
+
+if TYPE_CHECKING:
+    from rooflang.agent.graph import GraphView
+    from rooflang.agent.proposals import Proposal
+    from rooflang.sim.explain import Explanation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One line of a journal: an action that was taken, and the words of the macro that it was taken for."""
+
+    action: Action
+    macro: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """An action that was taken, and the number of actions until then."""
+
+    action: Action
+    number: int
+
+
+class Session:
+    """A placed graph and its history. Start one with `Session.start`."""
+
+    def __init__(self, world: World, overlap: Overlap, history: tuple[tuple[Entry | None, Placed], ...]) -> None:
+        self.world = world
+        self.overlap: Overlap = overlap
+        self._history = history
+        self._simulated: dict[tuple[Overlap, bool], SimResult] = {}
+
+    @classmethod
+    def start(
+        cls,
+        model: str | Path | Model | Graph,
+        *,
+        hardware: str | Path | Cluster,
+        gpus: int = 0,
+        stage: str = "decode",
+        context: int = 0,
+        batch: int | None = None,
+        assumptions: str | Assumptions = "physical",
+        overlap: Overlap = "perfect",
+    ) -> Session:
+        """The initial graph: every operator whole on every GPU. `batch` requests are in a step (default: as the graph
+        is written, one for a model). Raises a typed error for what does not fit together."""
+        problem = Problem.of(model, hardware=hardware, gpus=gpus, stage=stage, context=context, assumptions=assumptions)
+        return cls.about(problem, batch=batch, overlap=overlap)
+
+    @classmethod
+    def about(cls, problem: Problem, *, batch: int | None = None, overlap: Overlap = "perfect") -> Session:
+        """The initial graph of a problem."""
+        if overlap not in get_args(Overlap):
+            raise UnknownNameError("overlap", str(overlap), get_args(Overlap), where="overlap")
+        world = World(problem=problem, batch=problem.own_batch if batch is None else problem.check_batch(batch))
+        return cls(world, overlap, ((None, world.initial()),))
+
+    # -- where it stands --------------------------------------------------------------------------------------------
+
+    @property
+    def placed(self) -> Placed:
+        """The state, its blocks and its plan."""
+        return self._history[-1][1]
+
+    @property
+    def plan(self) -> Plan:
+        return self.placed.plan
+
+    @property
+    def problem(self) -> Problem:
+        """The problem, with its blocks grouped as the session lays them alike."""
+        return replace(self.world.problem, alike=self.placed.state.alike)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The actions that led here, in order."""
+        return tuple(entry for entry, _ in self._history if entry is not None)
+
+    @property
+    def graph(self) -> GraphView:
+        """The placed graph, with every primitive by its name."""
+        from rooflang.agent.graph import GraphView
+
+        return GraphView(self)
+
+    def certificate(self) -> dict[str, Any]:
+        """The plan as the script of primitives that `rooflang verify` replays."""
+        return certificate(self.plan, self.placed.blocks)
+
+    def state_bytes(self) -> bytes:
+        """All of the state as JSON: equal bytes, equal states."""
+        return msgspec.json.encode([self.certificate(), [entry.action for entry in self.entries]])
+
+    # -- primitives -------------------------------------------------------------------------------------------------
+
+    def check(self, action: Action | str | Mapping[str, Any]) -> Verdict:
+        """May the action be taken now? `Ok` carries the action, a `Refusal` the code and the reason."""
+        taken = as_action(action)
+        try:
+            apply(self.world, self.placed, taken)
+            return Ok(result=taken)
+        except RefusedError as error:
+            return Refusal(code=error.refusal, reason=error.what)
+        except UnknownNameError as error:
+            return Refusal(code=error.code, reason=str(error))
+
+    def apply(self, action: Action | str | Mapping[str, Any], *, macro: str = "") -> Applied:
+        """Take an action. Raises `RefusedError` with the rule's code and reason, or `UnknownNameError`; nothing has
+        changed then. `macro` are the words under which the journal lists it."""
+        taken = as_action(action)
+        self._take(Entry(action=taken, macro=macro), apply(self.world, self.placed, taken))
+        return Applied(action=taken, number=len(self._history) - 1)
+
+    def _take(self, entry: Entry, placed: Placed) -> None:
+        self._history = (*self._history, (entry, placed))
+        self._simulated = {}
+
+    def undo(self, steps: int = 1) -> None:
+        """Take the last actions back. Raises `ValueRangeError` where there are not so many."""
+        if not 0 <= steps < len(self._history):
+            raise ValueRangeError(f"undo {steps}", where="session", expected=f"0 to {len(self._history) - 1}")
+        self._history = self._history[: len(self._history) - steps]
+        self._simulated = {}
+
+    def branch(self) -> Session:
+        """Another session that stands where this one does, and goes its own way from here."""
+        return Session(self.world, self.overlap, self._history)
+
+    def run(self, text: str) -> None:
+        """Take the actions of some lines of text, those of a journal's body. Raises at the first that does not apply;
+        those before it stay taken."""
+        from rooflang.agent.journal import run_line
+
+        for number, line in enumerate(text.splitlines(), start=1):
+            if line.strip() and not line.strip().startswith("#"):
+                run_line(self, line, where=f"line {number}")
+
+    def actions(self, filter: str = "", *, predict: bool = True, limit: int = 0) -> list[Proposal]:
+        """What can be done now: see `proposals.proposals`."""
+        from rooflang.agent.proposals import proposals
+
+        return proposals(self, filter, predict=predict, limit=limit)
+
+    # -- what it costs ----------------------------------------------------------------------------------------------
+
+    def prepared(self) -> Prepared:
+        """The plan at the session's batch size, to be simulated, bracketed, explained or traced."""
+        return Prepared(problem=self.problem, plan=self.plan, batch=self.world.batch)
+
+    def simulate(self, *, overlap: Overlap | None = None, check_memory: bool = True) -> SimResult:
+        """Simulate a step of the plan. Raises `CapacityError`, naming the largest tensors, when it does not fit."""
+        mode = overlap or self.overlap
+        key = (mode, check_memory)
+        if key not in self._simulated:
+            ready = self.prepared()
+            self._simulated[key] = run_simulation(
+                ready.placed, ready.cost, tokens=self.world.problem.tokens, overlap=mode, check_memory=check_memory
+            )
+        return self._simulated[key]
+
+    def point(self) -> Point:
+        """The plan as a point of a result: numbers, words, certificate. Raises `CapacityError`."""
+        return self.prepared().point(overlap=self.overlap)
+
+    def explain(self) -> Explanation:
+        """What bounds the step: its critical path, shares by operator and bound, and what would help."""
+        return self.prepared().explain(overlap=self.overlap)
+
+    # -- files ------------------------------------------------------------------------------------------------------
+
+    @property
+    def journal(self) -> str:
+        """The session as text that `Session.replay` reads."""
+        from rooflang.agent.journal import write
+
+        return write(self)
+
+    @classmethod
+    def replay(cls, text: str, **given: Any) -> Session:
+        """The session at the end of a journal; `given` as in `journal.replay`."""
+        from rooflang.agent.journal import replay
+
+        *_, (_, session) = replay(text, **given)
+        return session
+
+    def save(self, path: str | Path) -> None:
+        """Write the session to a file, all of it or nothing: JSON, with the hashes of what it is about."""
+        from rooflang.agent.saved import encode
+
+        target = Path(path)
+        partial = target.with_name(f".{target.name}.partial")
+        try:
+            partial.write_bytes(encode(self))
+            partial.replace(target)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            raise ValueRangeError(f"cannot be written: {error}", where=str(path), expected="a file") from error
+
+    @classmethod
+    def load(cls, path: str | Path, **given: Any) -> Session:
+        """The session of a file; `given` as in `saved.load`."""
+        from rooflang.agent.saved import load
+
+        return load(path, **given)
+
+
+def as_action(action: Action | str | Mapping[str, Any]) -> Action:
+    """An action from a record, a line of text or JSON data. Raises `UnknownNameError` or `ValueRangeError`."""
+    if isinstance(action, Action):
+        return checked(action)
+    if isinstance(action, str):
+        return parse_action(action)
+    return action_from_json(action)

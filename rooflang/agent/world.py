@@ -1,0 +1,160 @@
+"""What a session cannot change: graph, cluster, batch, assumptions; and what is derived from them, once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from rooflang.agent.state import Edits, State
+from rooflang.agent.wiring import plan_of
+from rooflang.cost.model import CostModel
+from rooflang.errors import RefusedError, RooflangError, UnknownNameError
+from rooflang.hw.mesh import Mesh
+from rooflang.ir.blocks import BlockKind, Blocks, split_blocks
+from rooflang.ir.cut import REPLICATED, show_spec
+from rooflang.ir.op import Op
+from rooflang.ir.tensor import Tensor
+from rooflang.place.check import check_connected
+from rooflang.place.lawful import check_lawful
+from rooflang.place.plan import BlockPlan, Plan
+from rooflang.rules.theory import Theory
+from rooflang.search.problem import Problem
+
+#: Groupings of blocks that are kept ready.
+_KEPT = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Placed:
+    """A state that holds together, and its plan."""
+
+    state: State
+    blocks: Blocks
+    plan: Plan
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class World:
+    """A problem at one batch size. Every session about it may share it."""
+
+    problem: Problem
+    batch: int
+    _blocks: dict[tuple[tuple[str, ...], ...], Blocks] = field(default_factory=dict)
+    _theories: dict[tuple[str, int, int], tuple[BlockKind, Theory]] = field(default_factory=dict)
+    _costs: dict[Mesh, CostModel] = field(default_factory=dict)
+
+    def blocks(self, alike: tuple[tuple[str, ...], ...] = ()) -> Blocks:
+        """The graph by blocks, grouped as given (default: all of one structure are alike)."""
+        if alike not in self._blocks:
+            if len(self._blocks) >= _KEPT:
+                self._blocks.pop(next(iter(self._blocks)))
+            self._blocks[alike] = split_blocks(self.problem.graph, alike=alike)
+        return self._blocks[alike]
+
+    def theory(self, kind: BlockKind, axes: int) -> Theory:
+        """The theory of a block kind, for the checks of the rules."""
+        key = (kind.name, len(kind.blocks), axes)
+        known = self._theories.get(key)
+        if known is None or known[0] is not kind:
+            labels = tuple(dict.fromkeys(label for op in kind.ops for label in op.labels))
+            known = kind, Theory(kind=kind, axes=axes, kernels=kind.ops, pairs=(), labels=labels)
+            self._theories[key] = known
+        return known[1]
+
+    def cost(self, mesh: Mesh) -> CostModel:
+        """Costs on one rank of the mesh, at the batch size of the session."""
+        if mesh not in self._costs:
+            self._costs[mesh] = self.problem.cost(mesh, self.batch)
+        return self._costs[mesh]
+
+    @cached_property
+    def place_of(self) -> dict[str, tuple[str, int]]:
+        """(block label, number in the block) of every operator by name."""
+        counts: dict[str, int] = {}
+        found = {}
+        for op in self.problem.graph.ops:
+            found[op.name] = (op.block, counts.get(op.block, 0))
+            counts[op.block] = counts.get(op.block, 0) + 1
+        return found
+
+    def initial(self) -> Placed:
+        """Every operator whole on every GPU, one stage, one mesh axis over all GPUs, all blocks of a structure alike,
+        every leaf in HBM."""
+        blocks, gpus = self.blocks(), self.problem.cluster.gpus
+        return self.settled(bare(blocks, Mesh.lay(self.problem.cluster, [gpus] if gpus > 1 else [])))
+
+    def representative(self, blocks: Blocks, name: str) -> tuple[BlockKind, str, Op]:
+        """(kind, block label, the kind's operator) for an operator by name. Raises `UnknownNameError`."""
+        if name not in self.place_of:
+            raise UnknownNameError("operator", name, self.place_of, where=self.problem.graph.name)
+        label, number = self.place_of[name]
+        kind = blocks.by_name[blocks.kind_of[label]]
+        return kind, label, kind.ops[number]
+
+    def tensor(self, name: str) -> Tensor:
+        """A tensor of the graph. Raises `UnknownNameError`."""
+        tensors = self.problem.graph.tensors
+        if name not in tensors:
+            raise UnknownNameError("tensor", name, tensors, where=self.problem.graph.name)
+        return tensors[name]
+
+    # -- does it hold together? -------------------------------------------------------------------------------------
+
+    def settled(self, state: State, before: Placed | None = None) -> Placed:
+        """The state with its plan. What is unchanged since `before` is not looked at again.
+
+        Raises `RefusedError` where a reader cannot be given what it reads, a rule refuses a step, or extents do not
+        divide.
+        """
+        blocks = self.blocks(state.alike)
+        known = _unchanged(state, blocks, before) if before is not None else {}
+        state, plan = plan_of(state, blocks, known=known)
+        axes = len(state.mesh.axes)
+        try:
+            check_connected(plan, blocks)
+            for kind in blocks.kinds:
+                if kind.name not in known:
+                    check_lawful(kind, plan.blocks[kind.name], axes)
+                    self._check_extents(kind, plan.blocks[kind.name], state.mesh)
+        except RefusedError:
+            raise
+        except RooflangError as error:
+            raise RefusedError(error.code, error.what, where=error.where, expected=error.expected) from error
+        return Placed(state=state, blocks=blocks, plan=plan)
+
+    def _check_extents(self, kind: BlockKind, plan: BlockPlan, mesh: Mesh) -> None:
+        cost = self.cost(mesh)
+        tensors = {t.name: t for op in kind.ops for t in (*op.operands, op.output)}
+        for name, mode in plan.modes.items():
+            if cost.mode(mode).memory_s == float("inf"):
+                laid = " ".join(show_spec(spec) for spec in mode.operands)
+                raise RefusedError("uneven", f"{name} cannot run as {laid} → {show_spec(mode.out)}: it does not divide")
+        for path in (*plan.paths.values(), *plan.exits.values()):
+            for step in path:
+                if cost.transfer(tensors[step.tensor], step).memory_s == float("inf"):
+                    raise RefusedError("uneven", f"{step.tensor} does not divide as {show_spec(step.after)}")
+
+
+def bare(blocks: Blocks, mesh: Mesh) -> State:
+    """Nothing cut, nothing moved; all blocks on one stage."""
+    spec = (REPLICATED,) * len(mesh.axes)
+    return State(
+        mesh=mesh,
+        stages=(blocks.sequence,),
+        alike=tuple(kind.blocks for kind in blocks.kinds),
+        edits={kind.name: Edits() for kind in blocks.kinds},
+        boundary=dict.fromkeys(sorted(set(blocks.port_group.values())), spec),
+    )
+
+
+def _unchanged(state: State, blocks: Blocks, before: Placed) -> dict[str, tuple[Edits, BlockPlan]]:
+    """Block plans that the state has in common with the one before."""
+    if before.blocks is not blocks or before.state.mesh != state.mesh:
+        return {}
+    moved = {group for group, spec in state.boundary.items() if before.state.boundary[group] != spec}
+    return {
+        kind.name: (state.edits[kind.name], before.plan.blocks[kind.name])
+        for kind in blocks.kinds
+        if state.edits[kind.name] is before.state.edits[kind.name]
+        and not any(blocks.port_group[(kind.name, t.name)] in moved for t in (*kind.inputs, *kind.outputs))
+    }
