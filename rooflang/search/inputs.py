@@ -5,10 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
+import msgspec
+
 from rooflang import __version__
-from rooflang.assumptions import PHYSICAL, PROFILES
+from rooflang.assumptions import PHYSICAL, PROFILES, Assumptions, profile
+from rooflang.errors import UnknownNameError, ValueRangeError
 from rooflang.search.problem import Problem
 
 
@@ -32,6 +36,21 @@ def hashed_inputs(problem: Problem, **choices: Any) -> dict[str, Any]:
         inputs["changed_assumptions"] = {field: own for field, (own, _) in changed.items()}
     inputs["hash"] = digest(inputs)
     return inputs
+
+
+def stated_assumptions(inputs: Mapping[str, Any], *, where: str = "inputs") -> Assumptions:
+    """The assumptions that the inputs of a result name. Raises `ValueRangeError` for what are none."""
+    name, changed = inputs.get("assumptions"), inputs.get("changed_assumptions", {})
+    if not isinstance(name, str) or not isinstance(changed, Mapping):
+        raise ValueRangeError(f"assumptions is {name!r}", where=where, expected="the name of a profile, and changes")
+    base = asdict(PROFILES.get(name, PHYSICAL) if changed else profile(name))
+    unknown = [field for field in changed if field not in base]
+    if unknown:
+        raise UnknownNameError("assumption", unknown[0], base, where=f"{where}: changed_assumptions")
+    try:
+        return msgspec.convert({**base, **changed, "name": name}, Assumptions)
+    except msgspec.ValidationError as error:
+        raise ValueRangeError(str(error), where=f"{where}: changed_assumptions") from error
 
 
 def digest(inputs: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ from rooflang.ir.graph import Graph
 from rooflang.models import Model
 from rooflang.place.certificate import replay
 from rooflang.search.evaluate import evaluate
-from rooflang.search.inputs import digest
+from rooflang.search.inputs import digest, stated_assumptions
 from rooflang.search.point import PRICE, RESULT_SCHEMA, Point, usd_per_million_tokens
 from rooflang.search.problem import Problem
 from rooflang.search.validate import evaluated, validate
@@ -150,7 +150,7 @@ def _problem(inputs: Json, model: str | Path | Model | Graph | None, hardware: s
         gpus=_field(inputs, "gpus", int, "inputs"),
         stage=_field(inputs, "stage", str, "inputs"),
         context=_field(inputs, "context", int, "inputs"),
-        assumptions=_field(inputs, "assumptions", str, "inputs"),
+        assumptions=stated_assumptions(inputs),
     )
     built = {"cluster": problem.cluster.fingerprint(), "graph": problem.graph.fingerprint}
     for name, fingerprint in built.items():
