@@ -21,6 +21,7 @@ Exit codes:
   2    an option, a file or a name that cannot be used
   3    it does not fit into memory; the largest tensors are named
   4    a limit ended the work before there was any result
+  5    no plan meets the constraints; the nearest is named
   130  interrupted
 """
 
@@ -30,6 +31,7 @@ Exit codes:
     lazy={
         "optimize": ("rooflang.cli.optimize", "find the frontier of throughput and interactivity"),
         "simulate": ("rooflang.cli.simulate", "simulate one configuration"),
+        "sweep": ("rooflang.cli.sweep", "search many configurations, on one machine or many"),
         "models": ("rooflang.cli.models", "list the models, or show one"),
         "hardware": ("rooflang.cli.hardware", "list the platforms, show one, or check a file"),
         "rules": ("rooflang.cli.rules", "list the rewrite rules, or show one"),

@@ -1,0 +1,22 @@
+"""What a sweep came to, as text."""
+
+from __future__ import annotations
+
+from rooflang.report.layout import facts
+from rooflang.sweep.run import Summary
+from rooflang.units import show_seconds
+
+
+def show_summary(summary: Summary) -> str:
+    """Counts of cases, by what became of them, and where they are kept."""
+    found = ", ".join(f"{count:,} {outcome}" for outcome, count in summary.outcomes.items()) or "none"
+    left = summary.cases - summary.stored - summary.added
+    rows = [
+        ("cases", f"{summary.cases:,}, of which {summary.stored:,} were stored before"),
+        ("added", found),
+        *([("left", f"{left:,}; the same command goes on from here")] if left else []),
+        *([("bugs", f"{len(summary.crashes):,}; the first one is on standard error")] if summary.crashes else []),
+        ("stopped by", f"{summary.stopped_by}, after {show_seconds(summary.seconds)}"),
+        ("store", str(summary.store)),
+    ]
+    return facts(rows, indent="")
