@@ -95,6 +95,11 @@ def sample(g: GraphBuilder) -> Tensor:
     return g.op("y", "sample", [g.input("x", "b t vocab"), g.input("key", "t b", "int32")], "t b", "int32")
 
 
+@case("b t vocab chosen")
+def top_k(g: GraphBuilder) -> Tensor:
+    return g.op("y", "top_k", [g.input("x", "b t vocab")], "t b chosen", "int32")
+
+
 @case("b vocab")
 def stateful_sample(g: GraphBuilder) -> Tensor:
     return g.op("y", "stateful_sample", [g.input("x", "b vocab")], "b", "int32")

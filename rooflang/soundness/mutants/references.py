@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from rooflang.ir.exact import exp, logits
 from rooflang.ir.op import Op
-from rooflang.ir.reference import Fold, Reference, Summary, Where, topk
-from rooflang.ir.reference.base import Arrays, State
+from rooflang.ir.reference import Fold, Reference, Summary, Where, softmax, topk
+from rooflang.ir.reference.base import NO_ID, Arrays, State
 from rooflang.soundness.mutants.record import Broken
 
 
@@ -83,9 +84,14 @@ def mean_without_squares(known: Reference) -> Reference:
 
 def by_arrival(op: Op, a: State, b: State) -> State:
     """Of equal values the one that arrived last is the best."""
-    values, ids = (np.concatenate([y, x], -1) for x, y in zip(a, b, strict=True))
-    order = np.argsort(-values, -1, kind="stable")[..., : a[0].shape[-1]]
-    return np.take_along_axis(values, order, -1), np.take_along_axis(ids, order, -1)
+    both = [np.concatenate([y, x], -1) for x, y in zip(a, b, strict=True)]
+    order = np.argsort(-both[0], -1, kind="stable")[..., : a[0].shape[-1]]
+    return tuple(np.take_along_axis(each, order, -1) for each in both)
+
+
+def routed_by_arrival(op: Op, a: State, b: State) -> State:
+    """The same for a router's candidates; the statistics beside them are merged as they should."""
+    return *by_arrival(op, a[:3], b[:3]), *softmax.merged(a[3:], b[3:])
 
 
 def last_best(op: Op, a: State, b: State) -> State:
@@ -104,9 +110,22 @@ def fewer(known: Reference) -> Reference:
     """Each rank offers half as many candidates as are chosen."""
 
     def run(op: Op, where: Where, s: State, operands: Arrays) -> State:
-        values, ids = known.run(op, where, s, operands)
-        half = -(-values.shape[-1] // 2)
-        return topk.best(values[..., :half], ids[..., :half], values.shape[-1])
+        state = known.run(op, where, s, operands)
+        count = state[0].shape[-1]
+        values, ids, *carried = (a[..., : -(-count // 2)] for a in state)
+        return topk.best(values, ids, count, *carried)
+
+    return replace(known, run=run)
+
+
+def own_nucleus(known: Reference) -> Reference:
+    """Each rank keeps of its candidates those in the nucleus of its own share."""
+
+    def run(op: Op, where: Where, s: State, operands: Arrays) -> State:
+        scores, ids, noisy = known.run(op, where, s, operands)
+        weights = exp(logits(scores) - logits(scores)[..., :1])
+        kept = np.cumsum(weights, -1) - weights < op.attr("top_p") * weights.sum(-1, keepdims=True)
+        return topk.best(np.where(kept, scores, -np.inf), np.where(kept, ids, NO_ID), scores.shape[-1], noisy)
 
     return replace(known, run=run)
 
