@@ -8,12 +8,13 @@ validated and simulated before it is returned.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
+from rooflang.cost.tiers import HBM
 from rooflang.eqsat import Limits, StopReason, saturate_all
 from rooflang.errors import CapacityError, LimitReached, PlacementError
 from rooflang.extractors.bounds import quick_bounds_s
@@ -59,10 +60,11 @@ class Configuration:
 
 @dataclass(kw_only=True)
 class _Tally:
-    """Counts of a running search, and what it keeps to."""
+    """Counts of a running search, and what it keeps to; `tiers` are the memories in which leaves may rest."""
 
     fixed: Fixed
     effort: Effort
+    tiers: tuple[str, ...] = (HBM,)
     configurations: int = 0
     screened_out: int = 0
     impossible: int = 0
@@ -82,9 +84,10 @@ def configurations(
     progress: Progress,
     fixed: Fixed = FREE,
     effort: Effort = EFFORT,
+    tiers: tuple[str, ...] = (HBM,),
 ) -> list[Configuration]:
-    """Every mesh of at most two axes for a number of stages, priced at all batch sizes in one call each; at a limit
-    those that are priced by then."""
+    """Every mesh of at most two axes for a number of stages, priced at all batch sizes in one call each, leaves in any
+    of the memories `tiers`; at a limit those that are priced by then."""
     out: list[Configuration] = []
     layers = fixed.partition or balanced(len(layer_labels(problem.blocks)), stages)
     labels = partition(problem.blocks, layers)
@@ -100,7 +103,7 @@ def configurations(
         frozen = space.menus(saturated)
         cost = problem.cost(Mesh.lay(problem.cluster, sizes, stages=stages), np.array(batches, np.float64))
         try:
-            costed = CostedGraph.of(problem.blocks, frozen, cost)
+            costed = CostedGraph.of(problem.blocks, frozen, cost, tiers=tiers)
         except PlacementError:
             continue  # no layout suits all blocks: with some rules disabled that happens
         quick_s = quick_bounds_s(Task(costed=costed, at=0, stages=labels, objective=_OBJECTIVE[overlap]))
@@ -118,22 +121,33 @@ def search_egraph(
     *,
     fixed: Fixed = FREE,
     effort: Effort = EFFORT,
+    every: bool = False,
 ) -> Found:
     """Search all configurations that keep to what is `fixed`; batch sizes ascend. It stops `complete`, by a limit of
-    `progress`, by the `node limit`, or `interrupted`: Ctrl-C keeps what it has."""
+    `progress`, by the `node limit`, or `interrupted`: Ctrl-C keeps what it has.
+
+    Leaves leave HBM only where nothing fits with all of them there: for each batch size by itself if `every` one was
+    asked for, otherwise if there is no plan at all.
+    """
     tally = _Tally(fixed=fixed, effort=effort)
     patience_s = max(EXTRACTION_S, LONE_EXTRACTION_S / len(batches))
     try:
-        for stages in degrees:
-            mine = configurations(problem, stages, batches, overlap, disabled, progress, fixed, effort)
-            full: list[int] = []
-            for at, batch in enumerate(batches):
-                if progress.expired:
-                    break
-                if _hopeless(batch, full, problem.cluster.gpus // stages):
-                    continue
-                if _search_batch(problem, mine, at, batch, overlap, patience_s, progress, tally) == "full":
-                    full.append(batch)
+        for tally.tiers in _memories(problem, disabled):
+            wanted = {*batches} - {point.batch for point in tally.points}
+            if tally.tiers != (HBM,) and (tally.nearest is None or not wanted or (tally.points and not every)):
+                break
+            for stages in degrees:
+                mine = configurations(problem, stages, batches, overlap, disabled, progress, fixed, effort, tally.tiers)
+                full: list[int] = []
+                for at, batch in enumerate(batches):
+                    if progress.expired:
+                        break
+                    if batch not in wanted or _hopeless(batch, full, problem.cluster.gpus // stages):
+                        continue
+                    beside = tally.points if tally.tiers != (HBM,) and not every else _of_batch(tally.points, batch)
+                    limit_s = _dominated_from(problem, batch, stages, beside)
+                    if _search_batch(problem, mine, at, batch, overlap, limit_s, patience_s, progress, tally) == "full":
+                        full.append(batch)
         stopped_by = progress.stopped_by
     except KeyboardInterrupt:
         stopped_by = "interrupted"
@@ -148,6 +162,16 @@ def search_egraph(
     return Found(points=tuple(tally.points), evaluated=evaluated, stopped_by=stopped_by, nearest=tally.nearest)
 
 
+def _memories(problem: Problem, disabled: frozenset[str]) -> Iterator[tuple[str, ...]]:
+    """The memories in which leaves may rest: HBM, then one more at a time, the nearest first."""
+    names = tuple(tier.name for tier in problem.cluster.tiers)
+    yield from (names[:count] for count in range(1, 2 if "insert_identity" in disabled else len(names) + 1))
+
+
+def _of_batch(points: Sequence[Point], batch: int) -> list[Point]:
+    return [point for point in points if point.batch == batch]
+
+
 def _hopeless(batch: int, full: Sequence[int], ranks: int) -> bool:
     """Does a batch size not fit because a smaller one did not? Only if that one divides over as many of the ranks:
     7 requests on each of 8 GPUs may be too much where 8 are one for each."""
@@ -160,14 +184,15 @@ def _search_batch(
     at: int,
     batch: int,
     overlap: Overlap,
+    limit_s: float,
     patience_s: float,
     progress: Progress,
     tally: _Tally,
 ) -> Literal["found", "full", "impossible", "dominated"]:
-    """Extract from every mesh for one number of stages and one batch size; simulate the best."""
+    """Extract from every mesh for one number of stages and one batch size what is faster than `limit_s`; simulate the
+    best."""
     best: Extraction | None = None
     bound_s, full, cut_off, unsure = float("inf"), False, False, False
-    limit_s = _dominated_from(problem, batch, len(mine[0].stages), tally.points) if mine else 0.0
     for config in mine:
         tally.configurations += 1
         progress.say(f"batch {batch}, {config.name}")
@@ -222,7 +247,7 @@ def _simulate(
     plan = best.plan("e-graph")
     validate(plan, problem.blocks, problem.cluster, seed=tally.effort.seed)
     tally.simulated += 1
-    scope = tally.fixed.scope(overlap)
+    scope = f"{tally.fixed.scope(overlap)}, leaves in {' or '.join(tier.upper() for tier in tally.tiers)}"
     if progress.stopped_by == "node limit":
         scope += ", in e-graphs cut off by the node limit"
     try:
@@ -235,13 +260,9 @@ def _simulate(
 
 
 def _dominated_from(problem: Problem, batch: int, stages: int, points: Sequence[Point]) -> float:
-    """The step time from which on a plan of that many stages is beaten, at its batch size, by a point found already."""
+    """The step time from which on a plan of that many stages for a batch size is beaten by one of the points."""
     tokens, gpus = problem.tokens, problem.cluster.gpus
     return min(
-        (
-            max(tokens / (p.sim.tok_s_user * stages), batch * tokens / (p.sim.tok_s_gpu * gpus))
-            for p in points
-            if p.batch == batch
-        ),
+        (max(tokens / (p.sim.tok_s_user * stages), batch * tokens / (p.sim.tok_s_gpu * gpus)) for p in points),
         default=float("inf"),
     )

@@ -73,7 +73,15 @@ class Method:
         from rooflang.search.egraph import search_egraph
 
         return search_egraph(
-            problem, degrees, batches, self.overlap, self.disabled, watch, fixed=fixed, effort=self.effort
+            problem,
+            degrees,
+            batches,
+            self.overlap,
+            self.disabled,
+            watch,
+            fixed=fixed,
+            effort=self.effort,
+            every=self.batch is not None,
         )
 
 

@@ -144,7 +144,24 @@ def test_one_gpu() -> None:
 
 def test_nothing_fits() -> None:
     with pytest.raises(CapacityError, match="fits at no batch size"):
-        run(gpus=1, batch=[1])
+        run(gpus=1, batch=[1], disable_rules=["insert_identity"])
+
+
+def test_leaves_leave_hbm_where_nothing_fits_with_all_of_them_there() -> None:
+    """The weights of V4 Pro are three times the HBM of two superchips. With insert_identity the experts lie in the
+    memory of the Graces, and are read from there."""
+    task = {"hardware": "gh200", "gpus": 2, "batch": [1], "pp": 1}
+    with pytest.raises(CapacityError):
+        run(**task, disable_rules=["insert_identity"])
+    (point,) = run(**task).frontier
+    assert "leaves in DRAM" in point.plan and "leaves in HBM or DRAM" in point.bound_scope
+    assert point.gap is not None and point.gap < 0.01
+    assert point.sim.bottleneck == "dram read"
+    moved = [step for kind in point.certificate["kinds"] for step in kind["tiers"]]
+    assert {step["primitive"] for step in moved} == {"insert_identity"}
+    assert {step["dim"] for step in moved} == {"dram"}
+    assert {step["target"].split(".")[-1] for step in moved} >= {"experts_w13"}
+    assert run(batch=[8]).frontier[0].bound_scope.endswith("leaves in HBM")
 
 
 def test_what_does_not_divide_may_not_fit_where_more_does() -> None:
