@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rooflang.agent.actions import Action
-from rooflang.agent.sites import Edge, Site, edges_of, tensor_site
+from rooflang.agent.sites import LEAVES, Edge, Site, edges_of, tensor_site
 from rooflang.agent.state import State
 from rooflang.agent.verdicts import asked, axes_of, needs
 from rooflang.agent.wiring import following
@@ -72,8 +72,8 @@ def put_between(world: World, state: State, action: Action) -> State:
 
 def _edges(world: World, state: State, action: Action) -> tuple[Site, list[Edge]]:
     site, tensor = tensor_site(world, state, action)
-    reader = ""
-    if action.reader:
+    reader = action.reader
+    if reader not in ("", LEAVES):
         _, _, op = world.representative(site.blocks, action.reader)
         inside = [outer for outer, inner in site.edits.fused.items() if inner == op.output.name]
         reader = op.output.name if op.output.name in site.modes() or not inside else inside[0]

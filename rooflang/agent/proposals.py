@@ -83,7 +83,7 @@ def candidates(session: Session) -> Iterator[Action]:
     say."""
     placed = session.placed
     for kind in placed.blocks.kinds:
-        site = Site(state=placed.state, blocks=placed.blocks, kind=kind, label=kind.blocks[0])
+        site = Site(world=session.world, state=placed.state, blocks=placed.blocks, kind=kind, label=kind.blocks[0])
         yield from _on_kernels(site)
         yield from _on_reads(site)
         yield from _on_places(session, site)

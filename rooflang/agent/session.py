@@ -37,11 +37,11 @@ from rooflang.agent.actions import Action, action_from_json, checked, parse_acti
 from rooflang.agent.primitives import apply
 from rooflang.agent.world import Placed, World
 from rooflang.assumptions import Assumptions
-from rooflang.errors import RefusedError, UnknownNameError, ValueRangeError
+from rooflang.errors import PlacementError, RefusedError, UnknownNameError, ValueRangeError
 from rooflang.hw import Cluster
 from rooflang.ir.graph import Graph
 from rooflang.models import Model
-from rooflang.place.certificate import certificate
+from rooflang.place.certificate import certificate, replay
 from rooflang.place.plan import Plan
 from rooflang.rules.record import Ok, Refusal, Verdict
 from rooflang.search.point import Point
@@ -186,6 +186,27 @@ class Session:
         for number, line in enumerate(text.splitlines(), start=1):
             if line.strip() and not line.strip().startswith("#"):
                 run_line(self, line, where=f"line {number}")
+
+    def follow(self, script: Mapping[str, Any]) -> None:
+        """Take, from the initial graph, the actions that lead to the plan of a certificate. Raises `PlacementError` for
+        what is none of this graph, `ValueRangeError` where something was done already."""
+        from rooflang.agent.follow import actions_of
+
+        if self.entries:
+            raise ValueRangeError(
+                f"{len(self.entries)} actions were taken", where="follow", expected="the initial graph"
+            )
+        laid = self.world.problem.for_script(script)
+        plan = replay(script, laid.blocks, laid.cluster)
+        trial = self.branch()
+        for action in actions_of(plan, laid.blocks, self.placed.blocks):
+            trial.apply(action, macro="certificate")
+        found, wanted = trial.certificate(), certificate(plan, laid.blocks)
+        if found != wanted:
+            raise PlacementError(
+                "its actions lead to another plan", where="certificate", hint="it is no single plan of rules"
+            )
+        self._history, self._simulated = trial._history, {}
 
     def actions(self, filter: str = "", *, predict: bool = True, limit: int = 0) -> list[Proposal]:
         """What can be done now: see `proposals.proposals`."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rooflang.agent.actions import Action
 from rooflang.agent.state import EXIT, Edits, Read, State, regrouped, set_apart
-from rooflang.agent.wiring import choices_of, effective, modes_of, reads_of
+from rooflang.agent.wiring import choices_of, effective, reads_of
 from rooflang.agent.world import World
 from rooflang.errors import RefusedError, UnknownNameError
 from rooflang.ir.blocks import BlockKind, Blocks
@@ -16,6 +16,9 @@ from rooflang.ir.cut import Spec
 from rooflang.ir.layout import Choice, Mode
 from rooflang.ir.op import Op
 from rooflang.ir.tensor import Tensor
+
+#: The reader of a tensor where it leaves its block.
+LEAVES = "@exit"
 
 #: `only=this`: the block of the target and no other.
 THIS = "this"
@@ -27,6 +30,7 @@ _RANGE = re.compile(r"(.*?)(\d+)-(\d+)")
 class Site:
     """A kind of block in a state, in which an edit is made, and the label of the block that the action named."""
 
+    world: World
     state: State
     blocks: Blocks
     kind: BlockKind
@@ -57,9 +61,9 @@ class Site:
         """What a kernel does along each axis."""
         return choices_of(op, self.edits, self.axes)
 
-    def modes(self) -> dict[str, Mode]:
+    def modes(self) -> Mapping[str, Mode]:
         """The kernels of the block."""
-        return modes_of(self.kind, self.edits, self.axes)
+        return self.world.modes(self.kind, self.edits, self.axes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +91,7 @@ def tensor_site(world: World, state: State, action: Action) -> tuple[Site, Tenso
     of the `reader` if there is one, else in the block that makes or, for a leaf, first reads it."""
     graph = world.problem.graph
     tensor = world.tensor(action.target)
-    if action.reader:
+    if action.reader not in ("", LEAVES):
         name = action.reader
         if name not in graph.op_by_name:
             raise UnknownNameError("operator", name, graph.op_by_name, where=graph.name)
@@ -103,8 +107,8 @@ def tensor_site(world: World, state: State, action: Action) -> tuple[Site, Tenso
 
 
 def edges_of(site: Site, tensor: str, reader: str = "") -> list[Edge]:
-    """The reads of a tensor in the block of a site, by its representative's names; of one reader only, or of all and
-    where it leaves the block."""
+    """The reads of a tensor in the block of a site, by its representative's names: of one reader only, or where it
+    leaves the block (`LEAVES`), or all of these."""
     modes = site.modes()
     lies = {
         port.name: site.state.boundary[site.blocks.port_group[(site.kind.name, port.name)]]
@@ -114,7 +118,8 @@ def edges_of(site: Site, tensor: str, reader: str = "") -> list[Edge]:
     found = []
     for read, operand, stands in reads_of(site.kind, site.edits, modes):
         name, index = read
-        if operand.name == tensor and reader in ("", name):
+        asked = reader in ("", LEAVES if index == EXIT else name)
+        if operand.name == tensor and asked:
             wanted = lies[name] if index == EXIT else modes[name].operands[index]
             found.append(Edge(read=read, tensor=operand, have=made[stands], wanted=wanted))
     return found
@@ -130,7 +135,7 @@ def _apart(world: World, state: State, blocks: Blocks, kind: BlockKind, label: s
             state, blocks = regrouped(state, blocks, new), new
             label = label if label in labels else labels[0]
             kind = blocks.by_name[blocks.kind_of[label]]
-    return Site(state=state, blocks=blocks, kind=kind, label=label)
+    return Site(world=world, state=state, blocks=blocks, kind=kind, label=label)
 
 
 def pick(state: State, kind: BlockKind, label: str, only: str) -> tuple[str, ...]:

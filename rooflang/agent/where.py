@@ -14,7 +14,7 @@ from rooflang.agent.wiring import fixed
 from rooflang.agent.world import World, bare
 from rooflang.errors import RefusedError, RooflangError
 from rooflang.hw.mesh import Mesh
-from rooflang.ir.cut import REPLICATED
+from rooflang.ir.cut import OWNER, REPLICATED
 from rooflang.ir.tensor import RESIDENT_ROLES, Tensor
 from rooflang.place.grid import balanced, layer_labels, partition
 
@@ -115,7 +115,7 @@ def set_memory(world: World, state: State, action: Action) -> State:
     if group is None or tensor.name in fixed(site.kind):
         raise RefusedError("no-port", f"{action.target} does not pass between blocks: it lies as its maker leaves it")
     axes = axes_of(action, state.mesh)
-    if action.dim not in (REPLICATED, *tensor.dims):
+    if action.dim not in (REPLICATED, OWNER, *tensor.dims):
         raise RefusedError("no-such-dim", f"{tensor.name} ({' '.join(tensor.dims)}) has no dim {action.dim!r}")
     if action.only:
         raise RefusedError("other-fields", "what passes between blocks lies alike for all that it passes between")
@@ -124,16 +124,16 @@ def set_memory(world: World, state: State, action: Action) -> State:
     cost = world.cost(state.mesh)
     asked(action, tensor, world.problem.cluster.tier(HBM), cost.local(cost.parts(new)))
     state = replace(site.state, boundary={**site.state.boundary, group: new})
-    return _forget(state, site, group, axes)
+    return _forget(world, state, site, group, axes)
 
 
-def _forget(state: State, site: Site, group: int, axes: Sequence[int]) -> State:
+def _forget(world: World, state: State, site: Site, group: int, axes: Sequence[int]) -> State:
     """Take back the merges on some axes to and from the ports of a group."""
     for kind in site.blocks.kinds:
         ports = {t.name for t in (*kind.inputs, *kind.outputs) if site.blocks.port_group[(kind.name, t.name)] == group}
         edits = state.edits[kind.name]
         own = {t.name for t in kind.inputs}
-        here = Site(state=state, blocks=site.blocks, kind=kind, label=kind.blocks[0])
+        here = Site(world=world, state=state, blocks=site.blocks, kind=kind, label=kind.blocks[0])
         modes = here.modes()
         steps = {}
         for (name, index), path in edits.steps.items():
@@ -226,7 +226,7 @@ def _check_kernels(world: World, state: State, action: Action) -> None:
     blocks = world.blocks(state.alike)
     for name in (action.target, action.after):
         kind, label, op = world.representative(blocks, name)
-        site = Site(state=state, blocks=blocks, kind=kind, label=label)
+        site = Site(world=world, state=state, blocks=blocks, kind=kind, label=label)
         if op.output.name not in site.modes():
             raise RefusedError("no-kernel", f"{name} is fused into another kernel, or was removed")
 
@@ -272,7 +272,7 @@ def _taken(world: World, site: Site, tier: str, leaf: str) -> float:
         total = 0.0
         for kind in site.blocks.kinds:
             count = sum(site.blocks.kind_of[label] == kind.name for label in labels)
-            here = Site(state=site.state, blocks=site.blocks, kind=kind, label=kind.blocks[0])
+            here = Site(world=world, state=site.state, blocks=site.blocks, kind=kind, label=kind.blocks[0])
             for other in kind.leaves:
                 if here.edits.tiers.get(other.name) == tier and (kind is not site.kind or other.name != leaf):
                     tensor, sizes = _share(world, here, other)

@@ -54,14 +54,18 @@ def out_spec(choices: Sequence[Choice]) -> Spec:
     return tuple(choice.out if isinstance(choice, Cut) else choice for choice in choices)
 
 
-def modes_of(kind: BlockKind, edits: Edits, axes: int) -> dict[str, Mode]:
+def modes_of(kind: BlockKind, edits: Edits, axes: int, like: Mapping[str, Mode] | None = None) -> dict[str, Mode]:
     """The kernels of a block in program order: operators that were removed, or are computed inside all that read them,
-    have none."""
+    have none. Modes of `like`, of the same kind on as many axes, stay the records that they are."""
     found: dict[str, Mode] = {}
     for op in kind.ops:
-        if op.output.name not in edits.removed:
-            made, covers = effective(kind, edits, op.output.name)
-            found[op.output.name] = make_mode(made, choices_of(made, edits, axes), covers=covers)
+        name = op.output.name
+        if name not in edits.removed:
+            made, covers = (op, (op.name,)) if name not in edits.fused else effective(kind, edits, name)
+            choices = choices_of(made, edits, axes)
+            old = like.get(name) if like else None
+            same = old is not None and old.choices == choices and old.covers == covers
+            found[name] = old if old is not None and same else make_mode(made, choices, covers=covers)
     inside = set(edits.fused.values())
     read = {source(edits, kind, t.name) for mode in found.values() for t in mode.op.operands}
     read |= {source(edits, kind, port.name) for port in kind.outputs}
@@ -181,26 +185,23 @@ def halves(tensor: Tensor, have: Spec, wanted: Spec, *, reader: str = "") -> tup
 
 
 def plan_of(
-    state: State, blocks: Blocks, *, known: Mapping[str, tuple[Edits, BlockPlan]] | None = None
+    state: State,
+    blocks: Blocks,
+    modes: Mapping[str, Mapping[str, Mode]],
+    *,
+    known: Mapping[str, tuple[Edits, BlockPlan]],
 ) -> tuple[State, Plan]:
-    """The plan of a state, and the state without steps that lead nowhere. `known` are block plans that hold as they
-    are, with the edits they are of. Raises `RefusedError`."""
-    axes = len(state.mesh.axes)
-    modes = {
-        kind.name: known[kind.name][1].modes
-        if known and kind.name in known
-        else modes_of(kind, state.edits[kind.name], axes)
-        for kind in blocks.kinds
-    }
+    """The plan of a state with these modes of each kind, and the state without steps that lead nowhere. `known` are
+    block plans that hold as they are, with the edits they are of. Raises `RefusedError`."""
     boundary = _boundary(state, blocks, modes)
     edits: dict[str, Edits] = {}
     plans: dict[str, BlockPlan] = {}
     for kind in blocks.kinds:
-        if known and kind.name in known:
+        if kind.name in known:
             edits[kind.name], plans[kind.name] = known[kind.name]
             continue
         ports = {t.name: boundary[blocks.port_group[(kind.name, t.name)]] for t in (*kind.inputs, *kind.outputs)}
-        plans[kind.name], edits[kind.name] = lay_kind(kind, state.edits[kind.name], dict(modes[kind.name]), ports)
+        plans[kind.name], edits[kind.name] = lay_kind(kind, state.edits[kind.name], modes[kind.name], ports)
     settled = replace(state, edits=edits, boundary=boundary)
     made_by = {op.name: op.output.name for op in blocks.graph.ops} if state.control or state.streams else {}
     plan = Plan(

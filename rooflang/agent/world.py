@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from rooflang.agent.state import Edits, State
-from rooflang.agent.wiring import plan_of
+from rooflang.agent.wiring import modes_of, plan_of
 from rooflang.cost.model import CostModel
 from rooflang.errors import RefusedError, RooflangError, UnknownNameError
 from rooflang.hw.mesh import Mesh
 from rooflang.ir.blocks import BlockKind, Blocks, split_blocks
-from rooflang.ir.cut import REPLICATED, show_spec
+from rooflang.ir.cut import REPLICATED, Spec, show_spec
+from rooflang.ir.layout import Mode
 from rooflang.ir.op import Op
 from rooflang.ir.tensor import Tensor
 from rooflang.place.check import check_connected
@@ -42,6 +44,9 @@ class World:
     _blocks: dict[tuple[tuple[str, ...], ...], Blocks] = field(default_factory=dict)
     _theories: dict[tuple[str, int, int], tuple[BlockKind, Theory]] = field(default_factory=dict)
     _costs: dict[Mesh, CostModel] = field(default_factory=dict)
+    _modes: dict[str, tuple[BlockKind, Edits, int, dict[str, Mode]]] = field(default_factory=dict)
+    _divides: dict[int, tuple[Mode, Mesh]] = field(default_factory=dict)
+    _steps: set[tuple[Mesh, str, Spec, Spec]] = field(default_factory=set)
 
     def blocks(self, alike: tuple[tuple[str, ...], ...] = ()) -> Blocks:
         """The graph by blocks, grouped as given (default: all of one structure are alike)."""
@@ -60,6 +65,19 @@ class World:
             known = kind, Theory(kind=kind, axes=axes, kernels=kind.ops, pairs=(), labels=labels)
             self._theories[key] = known
         return known[1]
+
+    def modes(self, kind: BlockKind, edits: Edits, axes: int) -> Mapping[str, Mode]:
+        """The kernels of a block kind. Those that are as they were when it was last asked for stay the same records."""
+        known = self._modes.get(kind.name)
+        if known is not None and known[0] is kind and known[2] == axes:
+            if known[1] is edits:
+                return known[3]
+            like = known[3]
+        else:
+            like = {}
+        found = modes_of(kind, edits, axes, like)
+        self._modes[kind.name] = kind, edits, axes, found
+        return found
 
     def cost(self, mesh: Mesh) -> CostModel:
         """Costs on one rank of the mesh, at the batch size of the session."""
@@ -108,8 +126,9 @@ class World:
         """
         blocks = self.blocks(state.alike)
         known = _unchanged(state, blocks, before) if before is not None else {}
-        state, plan = plan_of(state, blocks, known=known)
         axes = len(state.mesh.axes)
+        modes = {kind.name: self.modes(kind, state.edits[kind.name], axes) for kind in blocks.kinds}
+        state, plan = plan_of(state, blocks, modes, known=known)
         try:
             check_connected(plan, blocks)
             for kind in blocks.kinds:
@@ -126,13 +145,21 @@ class World:
         cost = self.cost(mesh)
         tensors = {t.name: t for op in kind.ops for t in (*op.operands, op.output)}
         for name, mode in plan.modes.items():
+            known = self._divides.get(id(mode))
+            if known is not None and known[0] is mode and known[1] is mesh:
+                continue
             if cost.mode(mode).memory_s == float("inf"):
                 laid = " ".join(show_spec(spec) for spec in mode.operands)
                 raise RefusedError("uneven", f"{name} cannot run as {laid} → {show_spec(mode.out)}: it does not divide")
+            self._divides[id(mode)] = mode, mesh
         for path in (*plan.paths.values(), *plan.exits.values()):
             for step in path:
+                key = (mesh, step.tensor, step.before, step.after)
+                if key in self._steps:
+                    continue
                 if cost.transfer(tensors[step.tensor], step).memory_s == float("inf"):
                     raise RefusedError("uneven", f"{step.tensor} does not divide as {show_spec(step.after)}")
+                self._steps.add(key)
 
 
 def bare(blocks: Blocks, mesh: Mesh) -> State:

@@ -1,0 +1,106 @@
+"""From a certificate to the actions that lead to its plan: what the search found, as an agent would have done it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rooflang.agent.actions import GRAPH, Action
+from rooflang.agent.sites import LEAVES
+from rooflang.agent.wiring import fixed
+from rooflang.hw.mesh import AXIS_NAMES
+from rooflang.ir.blocks import BlockKind, Blocks
+from rooflang.ir.cut import REPLICATED
+from rooflang.ir.layout import PRIMITIVE_OF, Transfer
+from rooflang.ir.op import op_kind
+from rooflang.place.grid import layer_labels, partition
+from rooflang.place.plan import BlockPlan, Plan
+
+#: Merges that always leave a value whole, so that no dim has to be said.
+_WHOLE = ("merge_gather_broadcast", "merge_reduce_broadcast")
+
+
+def actions_of(plan: Plan, blocks: Blocks, whole: Blocks) -> Iterator[Action]:
+    """The actions that lead from the initial graph to a plan over `blocks`; `whole` are the blocks of the initial
+    graph, all of one structure alike."""
+    yield from _devices(plan, blocks)
+    default = {kind.blocks for kind in whole.kinds}
+    only = {kind.name: "" if kind.blocks in default else ",".join(kind.blocks) for kind in blocks.kinds}
+    for kind in blocks.kinds:
+        yield from _kernels(kind, plan.blocks[kind.name], only[kind.name])
+    yield from _boundaries(plan, blocks)
+    for kind in blocks.kinds:
+        yield from _steps(kind, plan.blocks[kind.name], only[kind.name])
+    name_of = {op.output.name: op.name for op in blocks.graph.ops}
+    for before, after in plan.control:
+        yield Action(primitive="add_control_edge", target=name_of[before], after=name_of[after])
+    for kernel, stream in plan.streams.items():
+        yield Action(primitive="set_compute", target=name_of[kernel], stream=stream, only="this")
+
+
+def _devices(plan: Plan, blocks: Blocks) -> Iterator[Action]:
+    """The mesh and the stages; blocks that are no layers may be on other stages than layers would take them to."""
+    layers = set(layer_labels(blocks))
+    counts = tuple(sum(label in layers for label in labels) for labels in plan.stages)
+    sizes = tuple(axis.size for axis in plan.mesh.axes)
+    yield Action(primitive="set_compute", target=GRAPH, mesh=sizes, stages=len(counts), layers=counts)
+    stage_of = {label: stage for stage, labels in enumerate(partition(blocks, counts)) for label in labels}
+    wanted = {label: stage for stage, labels in enumerate(plan.stages) for label in labels}
+    later = [label for label in blocks.sequence if wanted[label] < stage_of[label]]
+    sooner = [label for label in reversed(blocks.sequence) if wanted[label] > stage_of[label]]
+    for label in (*later, *sooner):
+        yield Action(primitive="set_compute", target=label, stage=wanted[label])
+
+
+def _kernels(kind: BlockKind, plan: BlockPlan, only: str) -> Iterator[Action]:
+    """Identities, fusions, and how each kernel runs along each axis."""
+    op_of = {op.output.name: op for op in kind.ops}
+    for name in plan.aliases:
+        yield Action(primitive="remove_identity", target=op_of[name].name, only=only)
+    for leaf, tier in plan.tiers.items():
+        yield Action(primitive="insert_identity", target=leaf, memory=tier, only=only)
+    for name, mode in plan.modes.items():
+        if len(mode.covers) > 1:
+            yield Action(primitive="fuse_kernels", target=op_of[name].name, inner=mode.covers[0], only=only)
+    for name, mode in plan.modes.items():
+        for step in mode.derivation:
+            pure = op_kind(mode.op.kind).pure
+            if step.axis >= 0 and (pure or step.primitive not in ("dup_kernel", "dedup_kernel")):
+                axis = AXIS_NAMES[step.axis]
+                yield Action(primitive=step.primitive, target=op_of[name].name, dim=step.dim, axis=axis, only=only)
+
+
+def _boundaries(plan: Plan, blocks: Blocks) -> Iterator[Action]:
+    """How what passes between blocks lies, by one port of each group. A cache lies as it is written."""
+    done: set[int] = set()
+    for kind in blocks.kinds:
+        stays = fixed(kind)
+        for port in kind.outputs:
+            group = blocks.port_group[kind.name, port.name]
+            if group not in done and port.name not in stays:
+                done.add(group)
+                for axis, entry in enumerate(plan.boundary[group]):
+                    if entry != REPLICATED:
+                        yield Action(primitive="set_memory", target=port.name, dim=entry, axis=AXIS_NAMES[axis])
+
+
+def _steps(kind: BlockKind, plan: BlockPlan, only: str) -> Iterator[Action]:
+    """The collectives and slices on the way to each reader."""
+    op_of = {op.output.name: op for op in kind.ops}
+    for (name, _), path in plan.paths.items():
+        yield from _path(path, op_of[name].name, only)
+    for path in plan.exits.values():
+        yield from _path(path, LEAVES, only)
+
+
+def _path(path: Sequence[Transfer], reader: str, only: str) -> Iterator[Action]:
+    for step in path:
+        primitive = PRIMITIVE_OF.get(step.collective, "split_kernel")
+        entry = step.after[step.axes[0]]
+        yield Action(
+            primitive=primitive,
+            target=step.tensor,
+            dim="" if primitive in _WHOLE or entry == REPLICATED else entry,
+            axis=",".join(AXIS_NAMES[axis] for axis in step.axes),
+            reader=reader,
+            only=only,
+        )
