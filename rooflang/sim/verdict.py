@@ -7,7 +7,7 @@ batch sizes at once. They hold for every order of the operators; a plan that the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -73,27 +73,33 @@ def least_bytes(plan: Plan, blocks: Blocks, cost: CostModel, overlap: Overlap = 
 
 
 def refuse_hopeless(plan: Plan, blocks: Blocks, cost: CostModel, overlap: Overlap = "perfect") -> None:
-    """Raise `CapacityError` if no order of the operators fits; it names the largest residents."""
+    """Raise `CapacityError` if no order of the operators fits; it names the largest tensors: those that rest, and those
+    of the operator that works on most."""
     capacity = cost.cluster.device.hbm_bytes
     least = float(least_bytes(plan, blocks, cost, overlap))
     if least <= capacity:
         return
-    waves = len(plan.stages)
-    sizes = [
-        [(name, float(_bytes(t, spec, cost, waves))) for name, t, spec in _residents(plan, blocks, labels)]
-        for labels in plan.stages
-    ]
-    stage = max(range(len(sizes)), key=lambda s: sum(size for _, size in sizes[s]))
-    largest = sorted(sizes[stage], key=lambda entry: (-entry[1], entry[0]))[:_NAMED]
+    waves, part = len(plan.stages), split_batch(cost, 2) if overlap == "two-batch" else cost
+    rests, works = [], []
+    for labels in plan.stages:
+        rests.append({name: float(_bytes(t, spec, cost, waves)) for name, t, spec in _residents(plan, blocks, labels)})
+        held = [sizes for kind in {blocks.kind_of[x] for x in labels} for sizes in _held(plan.blocks[kind], part)]
+        works.append({name: float(size) for name, size in max(held, key=_total, default={}).items()})
+    stage = max(range(len(rests)), key=lambda s: _total(rests[s]) + _total(works[s]))
+    largest = sorted([*rests[stage].items(), *works[stage].items()], key=lambda entry: (-entry[1], entry[0]))[:_NAMED]
     named = ", ".join(f"{name} ({show_bytes(size)})" for name, size in largest)
     raise CapacityError(
         f"HBM of stage {stage} needs at least {show_bytes(least)} of {show_bytes(capacity)}, "
-        f"{show_bytes(sum(size for _, size in sizes[stage]))} of them for good: {named}",
+        f"{show_bytes(_total(rests[stage]))} of them for good; the largest are {named}",
         needs_bytes=least,
         where=plan.origin,
         expected=f"at most {show_bytes(capacity)} alive at any time",
         hint="cut the largest tensors over more devices, or use a smaller batch",
     )
+
+
+def _total(sizes: Mapping[str, Num]) -> Num:
+    return sum(sizes.values())
 
 
 def _residents(plan: Plan, blocks: Blocks, labels: tuple[str, ...]) -> Iterator[tuple[str, Tensor, Spec]]:
@@ -123,14 +129,21 @@ def _bytes(tensor: Tensor, spec: Spec, cost: CostModel, waves: int) -> Num:
 
 
 def _largest_operator(plan: BlockPlan, cost: CostModel) -> Num:
-    """The most that one operator reads and writes, of what surely lies in memory as it is then: not on chip, not
-    passed through, not moved or sliced on the way."""
+    """The most that one operator reads and writes."""
+    most: Num = 0.0
+    for sizes in _held(plan, cost):
+        most = np.maximum(most, _total(sizes))
+    return most
+
+
+def _held(plan: BlockPlan, cost: CostModel) -> Iterator[dict[str, Num]]:
+    """For each operator the sizes of what it reads and writes, of what surely lies in memory as it is then: not on
+    chip, not passed through, not moved or sliced on the way."""
     moved = {(name, index) for (name, index), path in plan.paths.items() if path}
     sliced = {plan.modes[name].op.operands[index].name for name, index in moved} | {
         n for n, path in plan.exits.items() if path
     }
     through = {name for name, mode in plan.modes.items() if mode.op.attr("streamed") or mode.op.attr("one_pass")}
-    most: Num = 0.0
     for name, mode in plan.modes.items():
         held = {
             tensor.name: cost.bytes(tensor, spec)
@@ -139,8 +152,7 @@ def _largest_operator(plan: BlockPlan, cost: CostModel) -> Num:
         }
         if op_kind(mode.op.kind).in_place is None and _lies(mode.op.output) and name not in through | sliced:
             held[name] = cost.bytes(mode.op.output, mode.out)
-        most = np.maximum(most, sum(held.values()))
-    return most
+        yield held
 
 
 def _lies(tensor: Tensor) -> bool:

@@ -12,7 +12,10 @@ import pytest
 from rooflang.assumptions import PAPER, PHYSICAL, Assumptions
 from rooflang.errors import CapacityError, PlacementError
 from rooflang.hw import Cluster
+from rooflang.ir import GraphBuilder
+from rooflang.place.layout import Layout
 from rooflang.search.api import simulate as simulate_model
+from rooflang.search.api import simulate_layout
 from rooflang.sim.result import Overlap
 from rooflang.sim.simulate import simulate
 from rooflang.sim.verdict import least_bytes, least_step_s, refuse_hopeless, verdict
@@ -79,6 +82,15 @@ def test_a_hopeless_plan_is_refused_with_its_largest_tensors() -> None:
     with pytest.raises(CapacityError, match="at least"):
         simulate(placed, cost, tokens=1)
     assert not simulate(placed, cost, tokens=1, check_memory=False).fits
+
+
+def test_a_hopeless_plan_without_residents_names_what_its_largest_operator_works_on() -> None:
+    g = GraphBuilder("long rows", batch=8, n=13_000_000_000)
+    g.block = "only"
+    x = g.input("x", "batch n")
+    graph = g.build(g.op("y", "activation", [g.op("thin", "activation", [x], "batch n", "fp8")], "batch n"))
+    with pytest.raises(CapacityError, match=r"0 B of them for good; the largest are x \(208 GB\), thin \(104 GB\)"):
+        simulate_layout(Layout.start(graph, Cluster.of("b300", 2), mesh=[2]))
 
 
 def test_a_plan_that_overflows_in_passing_only_is_left_to_the_simulation() -> None:
