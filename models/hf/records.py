@@ -75,7 +75,8 @@ class Latent:
 class Delta:
     """A gated delta rule: a state of key × value elements per value head. `decay`: one number per head (Gated DeltaNet,
     arXiv 2412.06464), or one per channel of the keys by way of `decay_rank` (Kimi Delta Attention). `gate_rank`: the
-    output gate's, 0 for a product of full rank. `taps`: inputs of the short convolutions."""
+    output gate's, 0 for a product of full rank. `taps`: inputs of the short convolutions. `state_dtype`: of the state as
+    it is kept between steps."""
 
     heads: int
     key_heads: int
@@ -85,6 +86,7 @@ class Delta:
     decay: Literal["head", "channel"]
     decay_rank: int = 0
     gate_rank: int = 0
+    state_dtype: str = "bf16"
 
     @property
     def words(self) -> str:

@@ -56,6 +56,7 @@ def _attention_dims(attention: Attention, workload: Workload) -> Iterator[Dim]:
             yield Dim(label="linear_head", size=attention.heads, meaning="head")
             yield Dim(label="linear_key", size=attention.head_dim, meaning="key width")
             yield Dim(label="linear_value", size=attention.head_dim, meaning="value width")
+            yield Dim(label="linear_wide", size=attention.heads * attention.head_dim, meaning="all heads")
 
 
 def _grouped_dims(a: Grouped, workload: Workload) -> Iterator[Dim]:

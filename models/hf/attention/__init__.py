@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from rooflang.ir.tensor import Tensor
+from rooflang.models.hf.attention.delta import delta
 from rooflang.models.hf.attention.grouped import grouped
 from rooflang.models.hf.attention.latent import latent
+from rooflang.models.hf.attention.lightning import lightning
 from rooflang.models.hf.records import Attention, Delta, Grouped, Latent, Lightning
 from rooflang.models.hf.scope import Scope
 
@@ -16,5 +18,7 @@ def attend(s: Scope, layer: int, attention: Attention, x: Tensor) -> Tensor:
             return grouped(s, layer, attention, x)
         case Latent():
             return latent(s, layer, attention, x)
-        case Delta() | Lightning():
-            raise NotImplementedError
+        case Delta():
+            return delta(s, layer, attention, x)
+        case Lightning():
+            return lightning(s, layer, attention, x)

@@ -66,10 +66,11 @@ def _hybrid(f: Fields) -> list[Attention]:
         value=f.count("linear_value_head_dim"),
         taps=f.count("linear_conv_kernel_dim"),
         decay="head",
+        state_dtype="fp32" if f.text("mamba_ssm_dtype", "auto") == "float32" else "bf16",
     )
     if delta.heads % delta.key_heads:
         raise f.fail(f"{delta.heads} value heads do not divide over {delta.key_heads} key heads")
-    f.skip("sliding_window", "use_sliding_window", "mamba_ssm_dtype", "mtp_num_hidden_layers")
+    f.skip("sliding_window", "use_sliding_window", "mtp_num_hidden_layers")
     f.skip("mtp_use_dedicated_embeddings", "head_dim", "mlp_only_layers", "rope_theta")
     return [full if sort == FULL else delta for sort in schedule(f, (FULL, LINEAR), default)]
 
@@ -88,6 +89,8 @@ READERS = {
     "qwen2_moe": _qwen2_moe,
     "qwen3": _qwen3,
     "qwen3_moe": _qwen3_moe,
+    "qwen3_vl_text": _qwen3,
+    "qwen3_vl_moe_text": _qwen3_moe,
     "qwen3_next": _qwen3_next,
     "qwen3_5_text": _qwen3_5,
     "qwen3_5_moe_text": _qwen3_next,
