@@ -68,9 +68,13 @@ class Scope(Generic[Config]):
         """Extent of a dim."""
         return self._dims[label].size
 
+    def graph_input(self, name: str, dims: str, dtype: str = "bf16") -> Tensor:
+        """What arrives with the requests, by its whole name."""
+        return self.graph.input(name, self._declare(dims), dtype)
+
     def tokens(self) -> Tensor:
         """Ids of the tokens that run. All blocks share them: layers may route by id."""
-        return self.graph.input("tokens", self._declare(self.rows), "int32")
+        return self.graph_input("tokens", self.rows, "int32")
 
     def op(
         self,

@@ -66,11 +66,34 @@ class KimiLinearConfig(TextConfig, frozen=True, kw_only=True):
         return "mxfp4" if self.quantization_config else "bf16"
 
 
+class VisionConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """`vision_config`: widths of the vision encoder and of the projector."""
+
+    patch_size: Count
+    merge_kernel_size: tuple[Count, Count]
+    vt_hidden_size: Count
+    vt_intermediate_size: Count
+    vt_num_attention_heads: Count
+    vt_num_hidden_layers: Count
+    qkv_hidden_size: Count
+    mm_hidden_size: Count
+
+    def __post_init__(self) -> None:
+        if self.qkv_hidden_size % self.vt_num_attention_heads:
+            raise ValueError(f"qkv_hidden_size = {self.qkv_hidden_size} for {self.vt_num_attention_heads} heads")
+
+
 class KimiK3Config(msgspec.Struct, frozen=True, kw_only=True):
-    """The language model of a multimodal file; its vision tower is no part of a step on text."""
+    """A multimodal file: its language model, and its vision encoder, which is no part of a step on text."""
 
     model_type: Literal["kimi_k3"]
     text_config: KimiLinearConfig
+    vision_config: VisionConfig | None = None
+
+    @property
+    def sees(self) -> bool:
+        """Does the model have a vision encoder?"""
+        return self.vision_config is not None
 
     @property
     def layers(self) -> int:

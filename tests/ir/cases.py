@@ -150,6 +150,11 @@ def last_token(g: GraphBuilder) -> Tensor:
     return g.op("y", "last_token", [g.input("x", "b seq h")], "h b")
 
 
+@case("b seq image h")
+def fill_in(g: GraphBuilder) -> Tensor:
+    return g.op("y", "fill_in", [g.input("x", "b seq h"), g.input("z", "b image h")], "h b seq")
+
+
 @case("b t vocab")
 def argmax(g: GraphBuilder) -> Tensor:
     return g.op("y", "argmax", [g.input("x", "b t vocab")], "t b", "int32")

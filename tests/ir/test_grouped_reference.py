@@ -36,8 +36,9 @@ def attend(q: Array, k: Array, v: Array, sinks: Array, *, first: int, cap: float
         ({"causal": True}, lambda at, key: key <= at),
         ({"window": 2}, lambda at, key: at - 2 < key <= at),
         ({"causal": True, "chunk": 2}, lambda at, key: key <= at and key // 2 == at // 2),
+        ({"chunk": 2}, lambda at, key: key // 2 == at // 2),
     ],
-    ids=["all", "causal", "window", "chunk"],
+    ids=["all", "causal", "window", "chunk", "images"],
 )
 @pytest.mark.parametrize("cap", [0.0, 1.5])
 @pytest.mark.parametrize("with_sinks", [False, True])
@@ -67,9 +68,10 @@ def test_attention(attrs: dict[str, object], sees: object, cap: float, with_sink
         ({"causal": True, "window": 6}, (5 + 6 + 6 + 6) / 4),
         ({"causal": True, "window": 3}, 3),
         ({"causal": True, "chunk": 3}, 2),
+        ({"chunk": 3}, 3),
         ({}, 8),
     ],
-    ids=["causal", "long window", "window", "chunk", "all"],
+    ids=["causal", "long window", "window", "chunk", "images", "all"],
 )
 def test_flops_count_the_keys_that_are_seen(attrs: dict[str, object], keys: float) -> None:
     sizes = {"batch": 1, "seq": 4, "head": 2, "kv": 1, "dim": 16, "val": 8, "ctx": 8}

@@ -200,6 +200,12 @@ def test_a_dim_under_another_label_has_the_same_elements() -> None:
     assert np.array_equal(run(CASES["rename"](), x, b=2, once=3, t=4, again=3), x.transpose(2, 1, 0))
 
 
+def test_what_is_given_stands_first() -> None:
+    x, z = numbers(2, 4, 3), numbers(2, 2, 3, seed=1)
+    found = run(CASES["fill_in"](), x, z, b=2, seq=4, image=2, h=3)
+    assert np.array_equal(found, np.concatenate([z, x[:, 2:]], 1).transpose(2, 0, 1))
+
+
 def test_hyper_connections() -> None:
     x, c, z = numbers(1, 2, 3), numbers(8, 1, seed=1), numbers(1, 3, seed=2)
     assert np.array_equal(run(CASES["hyper_expand"](), z, b=1, copy=2, h=3), np.stack([z, z], 1))

@@ -1,6 +1,8 @@
 """The two ends of a language model: embedding rows, the last token of a prompt, and the choice of the next token.
 
-A `last_token` that is `whole` has all positions together before it picks one: its sequence is not cut.
+A `last_token` that is `whole` has all positions together before it picks one: its sequence is not cut. `fill_in` takes
+vectors that come from elsewhere (an image, say) in the place of the first ones of a sequence; that they stand first
+stands for wherever they do.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections.abc import Mapping
 from rooflang.assumptions import Assumptions
 from rooflang.errors import GraphError
 from rooflang.ir.cut import PARTIAL, Cut, CutKind
-from rooflang.ir.kinds.rows import contracted, expect, expect_labels, expect_rank, par, pars
+from rooflang.ir.kinds.rows import contracted, expect, expect_labels, expect_rank, linear, par, pars
 from rooflang.ir.op import Op, OpKind, Sizes, register
 from rooflang.ir.tensor import Num
 
@@ -57,6 +59,32 @@ def _last_read(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assum
     return op.output.elements(local) / op.operands[0].elements(local)
 
 
+def _check_fill(op: Op) -> None:
+    expect(op, 2)
+    x, given = op.operands
+    expect_labels(op, x.dims, op.output.dims, x.name)
+    if len(set(x.dims) - set(given.dims)) != 1 or len(set(given.dims) - set(x.dims)) != 1:
+        raise GraphError(f"{op.name}: {given.name} has the dims {' '.join(given.dims)}", expected="other positions")
+
+
+def filled(op: Op) -> tuple[str, str]:
+    """Labels of the positions of the sequence, and of the vectors that are given."""
+    x, given = (set(t.dims) for t in op.operands)
+    return (x - given).pop(), (given - x).pop()
+
+
+def _fill_cuts(op: Op) -> tuple[Cut, ...]:
+    return (*pars(op, op.output.dims), linear(op, (0, 1)))
+
+
+def _fill_read(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assumptions) -> Num:
+    """Each position comes from one operand."""
+    positions, given = filled(op)
+    if index == 0:
+        return 1.0 - min(1.0, full[given] / full[positions])
+    return local[positions] / full[positions]
+
+
 def _check_argmax(op: Op) -> None:
     expect(op, 1)
     if not op.operands[0].dims:
@@ -99,6 +127,16 @@ register(
         read_fraction=_last_read,
         attrs={"whole": (bool,)},
         check=_check_last,
+    )
+)
+register(
+    OpKind(
+        name="fill_in",
+        summary="a sequence with its first positions from elsewhere; operands: the sequence, what is given",
+        cuts=_fill_cuts,
+        read_fraction=_fill_read,
+        check=_check_fill,
+        linear=True,
     )
 )
 register(

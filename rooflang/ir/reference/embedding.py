@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rooflang.ir.kinds.embedding import filled
 from rooflang.ir.op import Op
 from rooflang.ir.reference import topk
 from rooflang.ir.reference.base import Array, Arrays, Fold, Reference, State, Where, define, plain, spread
@@ -45,6 +46,17 @@ def _last_token(op: Op, where: Where, operands: Arrays) -> Array:
     return spread(rows_at(operands[0], x.dims.index(seq), last, where.ids[seq]), rest, op.output.dims)
 
 
+def _fill_in(op: Op, where: Where, operands: Arrays) -> Array:
+    x, given = op.operands
+    positions, source = filled(op)
+    order = (positions, *(d for d in x.dims if d != positions))
+    own = spread(operands[0], x.dims, order)
+    rows = rows_at(operands[1], given.dims.index(source), where.ids[positions], where.ids[source])
+    rows = spread(rows, (positions, *(d for d in given.dims if d != source)), order)
+    taken = (where.ids[positions] < where.sizes[source]).reshape(-1, *(1,) * (own.ndim - 1))
+    return spread(np.where(taken, rows, own), order, op.output.dims)
+
+
 def _argmax(op: Op, where: Where, summary: State, operands: Arrays) -> State:
     x = op.operands[0]
     rows = x.dims[:-1]
@@ -65,6 +77,7 @@ define(
     ),
 )
 define("last_token", plain(_last_token))
+define("fill_in", plain(_fill_in))
 define(
     "argmax",
     Reference(

@@ -30,7 +30,7 @@ def _seen(op: Op, where: Where) -> Array:
     if op.attr("window"):
         mask &= (distance >= 0) & (distance < op.attr("window"))
     if op.attr("chunk"):
-        mask &= (distance >= 0) & (at[:, None] // op.attr("chunk") == ids // op.attr("chunk"))
+        mask &= at[:, None] // op.attr("chunk") == ids // op.attr("chunk")
     return mask
 
 
