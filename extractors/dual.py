@@ -71,47 +71,47 @@ class Dual:
     """Minima under weights at the batch sizes number `ats`. What was computed for a kind of block serves all stages and
     objectives.
 
-    `limit` is the number of entries that a table may have; beyond it minima become lower bounds. Raises
+    Everywhere `limit` is the number of entries that a table may have; beyond it minima become lower bounds. Raises
     `PlacementError` where at one of the batch sizes some value cannot be made in any layout.
     """
 
-    def __init__(self, costed: CostedGraph, ats: Sequence[int], keep: Keep | None, limit: int) -> None:
-        self.costed, self.limit = costed, limit
+    def __init__(self, costed: CostedGraph, ats: Sequence[int], keep: Keep | None) -> None:
+        self.costed = costed
         self._forms = {name: KindForm(costed, kind, ats, keep) for name, kind in costed.kinds.items()}
-        self._kinds: dict[tuple[str, Points], KindDual] = {}
+        self._kinds: dict[tuple[str, Points, int], KindDual] = {}
         users: dict[int, set[str]] = {}
         for (kind, _), group in costed.blocks.port_group.items():
             users.setdefault(group, set()).add(kind)
         self._shared = {group for group, kinds in users.items() if len(kinds) > 1}
 
-    def kind(self, name: str, points: Points) -> KindDual:
+    def kind(self, name: str, points: Points, limit: int) -> KindDual:
         """The dual of one block of a kind."""
-        key = (name, points)
+        key = (name, points, limit)
         if key not in self._kinds:
             form = self._forms[name]
             tables = form.tables(points)
             groups = tuple(sorted(self._shared & form.borders.keys()))
-            value = tables.eliminate([form.borders[group] for group in groups], self.limit)
+            value = tables.eliminate([form.borders[group] for group in groups], limit)
             value = np.broadcast_to(value, (len(points), *value.shape[1:]))
             self._kinds[key] = KindDual(groups=groups, value=value, tables=tables, form=form)
         return self._kinds[key]
 
-    def minimum(self, task: Task, load: Load, weights: Weights) -> Minimum:
+    def minimum(self, task: Task, load: Load, weights: Weights, limit: int) -> Minimum:
         """The least weighted cost of a stage of the task under its fixed boundary, at its batch size.
 
         Raises `PlacementError` where no plan keeps to that.
         """
-        (found,) = self.minima(task, load, ((task.at, weights),))
+        (found,) = self.minima(task, load, ((task.at, weights),), limit)
         if np.isinf(found.value):
             raise task.impossible()
         return found
 
-    def minima(self, task: Task, load: Load, points: Points) -> list[Minimum]:
+    def minima(self, task: Task, load: Load, points: Points, limit: int) -> list[Minimum]:
         """The least weighted costs of a stage at points, under the task's fixed boundary."""
         tables = Tables(len(points))
         specs = self.costed.borders
         groups = {group: tables.variable(len(specs[group])) for group in sorted(self._shared)}
-        kinds = {name: self.kind(name, points) for name in load.counts}
+        kinds = {name: self.kind(name, points, limit) for name in load.counts}
         for name, kind in kinds.items():
             # Kinds that the stage does not run still need a plan: weighed by next to nothing, they follow the others.
             tables.add([groups[g] for g in kind.groups], (load.counts[name] or _ABSENT) * kind.value)
@@ -123,7 +123,7 @@ class Dual:
             if group in task.boundary:
                 fits = [spec == task.boundary[group] for spec in specs[group]]
                 tables.add([variable], np.where(fits, 0.0, np.inf)[None])
-        values = np.broadcast_to(tables.eliminate((), self.limit), len(points)).tolist()
+        values = np.broadcast_to(tables.eliminate((), limit), len(points)).tolist()
         exact = tables.exact and all(kind.tables.exact for kind in kinds.values())
         states = tables.states({})
         place = {group: states[variable] for group, variable in groups.items()}
@@ -140,6 +140,6 @@ class Dual:
 
 
 @lru_cache(maxsize=3)
-def dual(costed: CostedGraph, at: int, keep: Keep | None, limit: int) -> Dual:
+def dual(costed: CostedGraph, at: int, keep: Keep | None) -> Dual:
     """The dual for a batch size. The last ones are kept, for other stages and objectives of the same configuration."""
-    return Dual(costed, (at,), keep, limit)
+    return Dual(costed, (at,), keep)

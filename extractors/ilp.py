@@ -20,6 +20,7 @@ from rooflang.extractors.memory import fullest, least_bytes, overflow
 from rooflang.extractors.network import Network, network
 from rooflang.extractors.numbers import numbers
 from rooflang.extractors.plans import needed_modes
+from rooflang.extractors.pool import Pool
 from rooflang.extractors.programme import Assembled, assemble
 from rooflang.extractors.result import extraction
 from rooflang.extractors.solver import Solver
@@ -49,30 +50,40 @@ class _Solved:
     binaries: int = 0
 
 
-def extract(task: Task, *, time_limit_s: float = 60.0, gap: float = 1e-3, cutoff_s: float = float("inf")) -> Extraction:
-    """The best plan of a task, to a relative gap, or what was found when the time was up.
+def extract(
+    task: Task,
+    *,
+    time_limit_s: float = 60.0,
+    gap: float = 1e-3,
+    cutoff_s: float = float("inf"),
+    pool: Pool | None = None,
+) -> Extraction:
+    """The best plan of a task, to a relative gap, or what was found when the time was up. Plans are taken from `pool`
+    and added to it; all of them have to keep to what the task fixes.
 
     With `cutoff_s` it stops, with status `cut off`, once no plan can be faster than that. Raises `CapacityError` where
     nothing fits (by how much, and which tensors), `PlacementError` where the task's extents do not divide over the mesh
     or what it fixes excludes every plan, `LimitReached` where the time was up before there was a plan.
     """
     begin = perf_counter()
-    quick = _screened(task, cutoff_s=cutoff_s)
-    if quick is not None and quick.best is not None and quick.bound_s >= cutoff_s:
-        return extraction(task, quick.best, bound_s=quick.bound_s, status="cut off", begin=begin)
-    sweep = Sweep.of(task, limit=LIMIT, gap=gap, cutoff_s=cutoff_s)
+    sweep = Sweep.of(task, limit=QUICK_LIMIT, gap=gap, cutoff_s=cutoff_s, pool=pool)
     try:
+        if np.isfinite(cutoff_s) or sweep.best is not None:
+            sweep.probe()
+        sweep.limit = LIMIT
         if least_bytes(task)[task.at] > task.all_room_bytes:
             sweep.squeeze()
         sweep.run()
         sweep.refine(LARGE_LIMIT)
-        if sweep.best is None:
+        if sweep.best is None and sweep.bound_s < cutoff_s:
             sweep.squeeze()
     except LimitReached:
         pass  # too many layouts for tables: the integer programme has to do it alone
+    known = sweep.best or next(iter(sweep.plans(1)), None)
+    if known is not None and sweep.bound_s >= cutoff_s:
+        return extraction(task, known, bound_s=sweep.bound_s, status="cut off", begin=begin)
     if sweep.best is not None and sweep.done:
-        status = "cut off" if sweep.bound_s >= cutoff_s else "optimal"
-        return extraction(task, sweep.best, bound_s=sweep.bound_s, status=status, begin=begin)
+        return extraction(task, sweep.best, bound_s=sweep.bound_s, status="optimal", begin=begin)
     solved = _solve(task, sweep, time_limit_s=time_limit_s - (perf_counter() - begin), gap=gap)
     if sweep.best is None:
         raise _nothing(task, sweep, solved)
@@ -86,18 +97,6 @@ def extract(task: Task, *, time_limit_s: float = 60.0, gap: float = 1e-3, cutoff
         binaries=solved.binaries,
         begin=begin,
     )
-
-
-def _screened(task: Task, *, cutoff_s: float) -> Sweep | None:
-    """A quick look at a task that is cut off: two weights and small tables."""
-    if np.isinf(cutoff_s):
-        return None
-    quick = Sweep.of(task, limit=QUICK_LIMIT, gap=0.0, cutoff_s=cutoff_s)
-    try:
-        quick.scan((0.5,) if task.objective == "sum" else (0.8, 0.999))
-    except LimitReached:
-        return None
-    return quick
 
 
 def _solve(task: Task, sweep: Sweep, *, time_limit_s: float, gap: float) -> _Solved:

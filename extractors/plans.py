@@ -10,8 +10,9 @@ import numpy as np
 from rooflang.cost.tiers import HBM
 from rooflang.errors import PlacementError
 from rooflang.extractors.costed import CostedKind
-from rooflang.extractors.task import Choice, Load, Seconds, Task
-from rooflang.extractors.trees import serve
+from rooflang.extractors.layouts import FloatArray
+from rooflang.extractors.task import Choice
+from rooflang.extractors.trees import serve, tree_s
 from rooflang.ir.cut import Spec, show_spec
 from rooflang.ir.layout import Transfer
 from rooflang.place.plan import BlockPlan
@@ -45,18 +46,18 @@ def needed_modes(kind: CostedKind, choice: Choice) -> dict[int, int]:
     return dict(sorted(found.items()))
 
 
-def block_s(kind: CostedKind, choice: Choice, boundary: Mapping[int, Spec], at: int) -> Seconds:
-    """C and N of one block; infinite where a reader cannot be reached or nothing makes what it reads."""
+def block_s(kind: CostedKind, choice: Choice, boundary: Mapping[int, Spec]) -> tuple[FloatArray, FloatArray]:
+    """C and N (b,) of one block; infinite where a reader cannot be reached or nothing makes what it reads."""
     try:
         used = needed_modes(kind, choice)
     except KeyError:
-        return np.inf, np.inf
+        never = np.full(kind.local_s.shape[1], np.inf)
+        return never, never
     modes = list(used.values())
-    exposed = float(kind.exposed_s[modes, at].sum())
+    exposed = kind.exposed_s[modes].sum(axis=0)
     for one in _deliveries(kind, used, boundary):
-        closure = kind.values[one.value].layouts.closure
-        exposed += serve(closure.seconds[:, :, at], one.made, one.targets)[0]
-    return float(kind.local_s[modes, at].sum()), exposed
+        exposed = exposed + tree_s(kind.values[one.value].layouts.closure.seconds, one.made, one.targets)
+    return kind.local_s[modes].sum(axis=0), exposed
 
 
 def block_plan(kind: CostedKind, choice: Choice, boundary: Mapping[int, Spec], at: int) -> BlockPlan:
@@ -103,10 +104,3 @@ def _deliveries(kind: CostedKind, used: Choice, boundary: Mapping[int, Spec]) ->
                 wanted=wanted.get(index, {}),
                 leaving={port: number[boundary[group]] for port, group in value.exits},
             )
-
-
-def stage_s(task: Task, load: Load, kinds: Mapping[str, Seconds], boundary: Mapping[int, Spec]) -> Seconds:
-    """C and N of a stage from those of a block of each kind."""
-    local = sum(count * kinds[name][0] for name, count in load.counts.items() if count)
-    exposed = sum(count * kinds[name][1] for name, count in load.counts.items() if count)
-    return local, exposed + sum(task.send_s(send, boundary[send.group]) for send in load.sends)

@@ -8,7 +8,8 @@ from time import perf_counter
 
 import numpy as np
 
-from rooflang.extractors.plans import block_plan, block_s, stage_s
+from rooflang.extractors.plans import block_plan
+from rooflang.extractors.pool import Pool
 from rooflang.extractors.pricing import BATCH
 from rooflang.extractors.task import Decisions, Extraction, Seconds, Task, combined
 from rooflang.ir.cut import Spec
@@ -69,11 +70,9 @@ def extraction(
 
 def _summed(task: Task, decisions: Decisions) -> list[Seconds]:
     """C and N of every stage."""
-    kinds = {
-        name: block_s(kind, decisions.choices[name], decisions.boundary, task.at)
-        for name, kind in task.costed.kinds.items()
-    }
-    return [stage_s(task, load, kinds, decisions.boundary) for load in task.loads]
+    pool, at = Pool(costed=task.costed), task.at
+    stages = [pool.stage_s(task, load, decisions) for load in task.loads]
+    return [(float(local[at]), float(exposed[at])) for local, exposed in stages]
 
 
 def _shares(task: Task, plans: Mapping[str, BlockPlan], boundary: Mapping[int, Spec]) -> bool:

@@ -54,12 +54,12 @@ def extract(
     if len(task.stages) == 1 or not repartition:
         return ilp.extract(task, time_limit_s=time_limit_s, gap=gap, cutoff_s=cutoff_s)
     chain = Chain(task=task)
-    bound_s, promising = chain.bound(dual(task.costed, task.at, task.keep, ilp.QUICK_LIMIT))
+    bound_s, promising = chain.bound(dual(task.costed, task.at, task.keep), ilp.QUICK_LIMIT)
     if bound_s >= cutoff_s:
         return ilp.extract(task, time_limit_s=time_limit_s, gap=gap, cutoff_s=cutoff_s)
     best = _best(chain, promising, bound_s, end=end, gap=gap, cutoff_s=cutoff_s)
     if bound_s < cutoff_s and best.value_s > bound_s * (1.0 + gap):  # what is cut off was so with one partition only
-        bound_s = max(bound_s, chain.bound(dual(task.costed, task.at, task.keep, ilp.LIMIT))[0])
+        bound_s = max(bound_s, chain.bound(dual(task.costed, task.at, task.keep), ilp.LIMIT)[0])
     return replace(best, bound_s=min(bound_s, best.value_s))
 
 
@@ -136,10 +136,9 @@ class Chain:
         """The best partition under a plan that fits into memory: its objective and the layers of each stage."""
         task, chosen = self.task, found.decisions
         kinds = self.costed.kinds
-        seconds = {n: block_s(kind, chosen.choices[n], chosen.boundary, task.at) for n, kind in kinds.items()}
+        seconds = {n: block_s(kind, chosen.choices[n], chosen.boundary) for n, kind in kinds.items()}
         uses = {n: block_use(task, kind, chosen.choices[n]) for n, kind in kinds.items()}
-        local = self._sums({name: pair[0] for name, pair in seconds.items()})
-        exposed = self._sums({name: pair[1] for name, pair in seconds.items()})
+        local, exposed = (self._sums({n: float(pair[part][task.at]) for n, pair in seconds.items()}) for part in (0, 1))
         live = np.max([np.where(self._present(name), use[1], 0.0) for name, use in uses.items()], axis=0)
         fits = self._sums({name: use[0] for name, use in uses.items()}) + live <= task.capacity_bytes
         tables = []
@@ -149,7 +148,7 @@ class Chain:
             tables.append(np.where(fits, value, np.inf))
         return cheapest(tables)
 
-    def bound(self, found: Dual) -> tuple[float, tuple[int, ...]]:
+    def bound(self, found: Dual, limit: int) -> tuple[float, tuple[int, ...]]:
         """A lower bound on the objective over all partitions, plans and boundaries, and the layers of each stage in the
         partition that has it; 0 and an even partition where the dual has too many layouts."""
         task = self.task
@@ -158,11 +157,13 @@ class Chain:
         shares = (0.5,) if task.objective == "sum" else _SHARES
         points = tuple((task.at, Weights(local=share, exposed=1.0 - share)) for share in shares)
         try:
-            least = {name: found.kind(name, points).value.reshape(len(points), -1).min(axis=1) for name in self.counts}
+            least = {
+                name: found.kind(name, points, limit).value.reshape(len(points), -1).min(axis=1) for name in self.counts
+            }
         except LimitReached:
             return 0.0, balanced(len(self.layers), len(task.stages))
         for point, (_, weights) in enumerate(points):
-            sums = self._sums({name: float(values[point]) for name, values in least.items()})
+            sums = self._sums({name: float(least[point].min()) for name, least in values.items()})
             for table, sent in zip(tables, least_s):
                 table[:] = np.maximum(table, sums + weights.exposed * sent[None, :])
         value, counts = cheapest(tables)

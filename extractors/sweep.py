@@ -1,32 +1,34 @@
 """Plans by the dual: which weights of C against N to try, and the best plan that comes of it.
 
-`sum` needs one pair of weights. For `max` the weights are found as the dual's maximum is, by the plans on either side
-of C = N; then the kinds of block may take different ones of the plans found, so that the slack of one makes up for
-another.
+`sum` needs one pair of weights. For `max` the weights are those at which the dual would be highest if there were no
+plans but those known (Kelley's method); then the kinds of block may take different ones of the plans found, so that the
+slack of one makes up for another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from rooflang.extractors.dual import Dual, dual
+from rooflang.extractors.dual import Minimum, dual
 from rooflang.extractors.forms import Weights
 from rooflang.extractors.memory import fullest, overflow
-from rooflang.extractors.plans import block_s, stage_s
 from rooflang.extractors.polish import polished
+from rooflang.extractors.pool import Pool
 from rooflang.extractors.task import Choice, Decisions, Load, Seconds, Task, combined
 from rooflang.ir.cut import Spec
 
-#: Share of C in the weights with which a sweep begins: plans that are good for most workloads.
+#: Share of C in the weights with which a sweep begins that knows no plans: good for most workloads.
 FIRST = 0.8
 
-#: Shares beyond which C or N alone decides, the step down from the first one, the most that the share of N shrinks in a
-#: step up, how near to the ends of an interval a new one may lie (as a part of it), and an interval that is not worth
-#: dividing.
-_LEAST, _MOST, _STEP, _RUSH, _INSIDE, _CLOSE = 1e-3, 1.0 - 1e-3, 0.2, 1 / 256, 0.1, 2e-3
+#: Shares beyond which C or N alone decides; where all plans known have more of one than of the other: the step down
+#: from the last share, and the most that the share of N shrinks in a step up.
+_LEAST, _MOST, _STEP, _RUSH = 1e-3, 1.0 - 1e-3, 0.2, 1 / 256
+
+#: Shares that differ by less are one.
+_CLOSE = 1e-6
 
 #: Weights that are tried at most for one stage.
 _TRIES = 9
@@ -45,14 +47,16 @@ _COMBINATIONS = 4000
 class Sweep:
     """The state of a sweep: the best decisions so far with their objective, and a lower bound on it.
 
-    `tight` says that faster ones did not fit into memory, `exact` that the last weights' minimum was one and not a
-    bound. `leanest` are the decisions that need the least memory of those looked at.
+    `limit` is the number of entries that a table of the dual may have. `tight` says that faster decisions did not fit
+    into memory, `exact` that the last weights' minimum was one and not a bound. `leanest` are the decisions that need
+    the least memory of those looked at.
     """
 
     task: Task
-    dual: Dual
+    pool: Pool
+    limit: int
     gap: float
-    cutoff_s: float
+    cutoff_s: float = float("inf")
     best: Decisions | None = None
     tight: bool = False
     value_s: float = float("inf")
@@ -62,16 +66,17 @@ class Sweep:
     _least: float = float("inf")
     _bounds: dict[float, float] = field(default_factory=dict)
     _found: dict[float, Decisions] = field(default_factory=dict)
-    _offered: dict[float, Decisions] = field(default_factory=dict)
-    _costs: dict[object, tuple[float, float]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, task: Task, *, limit: int, gap: float, cutoff_s: float = float("inf")) -> Sweep:
-        """A sweep that has not begun; `limit` is that of the `Dual`.
-
-        Raises `PlacementError` where some value cannot be made in any layout.
-        """
-        return cls(task=task, dual=dual(task.costed, task.at, task.keep, limit), gap=gap, cutoff_s=cutoff_s)
+    def of(
+        cls, task: Task, *, limit: int, gap: float, cutoff_s: float = float("inf"), pool: Pool | None = None
+    ) -> Sweep:
+        """A sweep that knows the plans of `pool`, which all have to keep to what the task fixes."""
+        sweep = cls(task=task, pool=pool or Pool(costed=task.costed), limit=limit, gap=gap, cutoff_s=cutoff_s)
+        for _, plan in sweep.pool.ranked(task):
+            if sweep.offer(plan):
+                break
+        return sweep
 
     @property
     def done(self) -> bool:
@@ -79,7 +84,10 @@ class Sweep:
         return self.value_s <= self.bound_s * (1.0 + self.gap) or self.bound_s >= self.cutoff_s
 
     def run(self) -> None:
-        """Try weights until the gap is closed or nothing more is to be had."""
+        """Try weights until the gap is closed or nothing more is to be had.
+
+        Raises `PlacementError` where the task has no plan.
+        """
         waiting = list(self.task.slowest)
         while waiting and not self.done:
             load = self._critical(waiting)
@@ -87,7 +95,7 @@ class Sweep:
             if self.task.objective == "sum":
                 self._try(load, 0.5)
             else:
-                self._balance(load)
+                self._balance(load, _TRIES)
         self.combine()
 
     def scan(self, shares: Sequence[float]) -> None:
@@ -95,6 +103,12 @@ class Sweep:
         for share in shares:
             if not self.done:
                 self._try(self._critical(self.task.slowest), share)
+
+    def probe(self) -> None:
+        """Try the most promising weights only."""
+        if not self.done:
+            load = self._critical(self.task.slowest)
+            self._balance(load, 1) if self.task.objective == "max" else self._try(load, 0.5)
 
     def combine(self) -> None:
         """Look for better plans near those found, until the gap is closed."""
@@ -114,7 +128,7 @@ class Sweep:
         """Where tables were too large to be exact, allow them to be larger, for the weights with the highest bound."""
         if self.done or self.exact:
             return
-        self.dual = dual(self.task.costed, self.task.at, self.task.keep, limit)
+        self.limit = limit
         share = max(self._bounds, key=lambda each: self._bounds[each])
         self._found = {share: self._found[share]} if share in self._found else {}
         for load in self.task.slowest:
@@ -129,7 +143,7 @@ class Sweep:
         capacity, waves = self.task.capacity_bytes, len(self.task.stages)
         load = max(self.task.loads, key=lambda each: sum(each.counts.values()))
         rests = Weights(local=0.0, exposed=0.0, byte=1.0 / capacity, wave_byte=waves / capacity)
-        leanest = self.dual.minimum(self.task, load, rests)
+        leanest = self._minimum(load, rests)
         self.offer(leanest.decisions)
         if leanest.value > 1.0 and self.leanest is not None:
             raise overflow(self.task, fullest(self.task, self.leanest))
@@ -137,42 +151,28 @@ class Sweep:
         price = self.bound_s / capacity * _CHEAP
         for _ in range(_PRICES):
             dear = Weights(local=share, exposed=1.0 - share, byte=price, wave_byte=price * waves, live_byte=price)
-            if self.offer(self.dual.minimum(self.task, load, dear).decisions):
+            if self.offer(self._minimum(load, dear).decisions):
                 return
             price *= _DEARER
 
-    def _balance(self, load: Load) -> None:
-        """Move between the plans on either side of C = N to where their weighted costs meet (Kelley's method: that is
-        where the dual is highest, as far as these plans tell)."""
-        low, high = _LEAST, _MOST  # C exceeds N below, N exceeds C above
-        below: Seconds | None = None
-        above: Seconds | None = None
-        share = FIRST
-        for _ in range(_TRIES):
-            costs = self._try(load, share)
-            if self.done:
+    def _balance(self, load: Load, tries: int) -> None:
+        """Move to where the dual is highest, as far as the plans known tell."""
+        plans = [self.stage_s(load, plan) for plan in self.pool.plans]
+        lines = [seconds for seconds in plans if np.isfinite(sum(seconds))]
+        share = _next_share(lines, FIRST) if lines else FIRST
+        for _ in range(tries):
+            seconds = self._try(load, share)
+            lines += [seconds] if np.isfinite(sum(seconds)) else []
+            last, share = share, _next_share(lines, share) if lines else share - _STEP
+            if self.done or abs(share - last) < _CLOSE:
                 return
-            if costs[0] >= costs[1]:
-                low, below = share, costs
-            else:
-                high, above = share, costs
-            if high - low < _CLOSE:
-                return
-            if below is None:
-                share = max(_LEAST, share - _STEP)
-            elif above is None:
-                share = min(_MOST, 1.0 - (1.0 - share) * max(_RUSH, (costs[1] / costs[0]) ** 2))
-            else:
-                margin = _INSIDE * (high - low)
-                meet = (above[1] - below[1]) / ((above[1] - below[1]) + (below[0] - above[0]))
-                share = min(max(meet, low + margin), high - margin)
 
     def _try(self, load: Load, share: float) -> Seconds:
         """Minimise share·C + (1 − share)·N of a stage; returns C and N of the plan.
 
         Raises `PlacementError` where the task has no plan.
         """
-        found = self.dual.minimum(self.task, load, Weights(local=share, exposed=1.0 - share))
+        found = self._minimum(load, Weights(local=share, exposed=1.0 - share))
         bound = found.value * (2.0 if self.task.objective == "sum" else 1.0)
         self._bounds[share] = max(bound, self._bounds.get(share, 0.0))
         self.bound_s = max(self.bound_s, bound)
@@ -181,16 +181,20 @@ class Sweep:
         self.offer(found.decisions)
         return self.stage_s(load, found.decisions)
 
+    def _minimum(self, load: Load, weights: Weights) -> Minimum:
+        task = self.task
+        return dual(task.costed, task.at, task.keep).minimum(task, load, weights, self.limit)
+
     def plans(self, count: int) -> list[Decisions]:
-        """The best plans found, whether they fit or not."""
-        return [self._offered[value] for value in sorted(self._offered)[:count]]
+        """The best plans known, whether they fit or not."""
+        return [plan for _, plan in self.pool.ranked(self.task)[:count]]
 
     def offer(self, decisions: Decisions) -> bool:
         """Take decisions if they are the best so far and fit into memory; do they fit?"""
-        value = max(combined(self.task.objective, *self.stage_s(load, decisions)) for load in self.task.slowest)
+        value = float(self.pool.value_s(self.task, decisions)[self.task.at])
         if not np.isfinite(value):
             return False
-        self._offered.setdefault(value, decisions)
+        self.pool.add(decisions)
         if value >= self.value_s:
             return True
         full = fullest(self.task, decisions).share
@@ -204,16 +208,12 @@ class Sweep:
 
     def stage_s(self, load: Load, decisions: Decisions) -> Seconds:
         """C and N of a stage."""
-        kinds = {name: self._block_s(name, choice, decisions.boundary) for name, choice in decisions.choices.items()}
-        return stage_s(self.task, load, kinds, decisions.boundary)
+        local, exposed = self.pool.stage_s(self.task, load, decisions)
+        return float(local[self.task.at]), float(exposed[self.task.at])
 
     def _block_s(self, name: str, choice: Choice, boundary: Mapping[int, Spec]) -> Seconds:
-        kind = self.task.costed.kinds[name]
-        groups = {g for value in kind.values for g in (value.port, *(group for _, group in value.exits)) if g >= 0}
-        key = (name, tuple(choice.items()), tuple((group, boundary[group]) for group in sorted(groups)))
-        if key not in self._costs:
-            self._costs[key] = block_s(kind, choice, boundary, self.task.at)
-        return self._costs[key]
+        local, exposed = self.pool.block_s(name, choice, boundary)
+        return float(local[self.task.at]), float(exposed[self.task.at])
 
     def _polish(self) -> None:
         """Improve the best plans kernel by kernel."""
@@ -224,8 +224,8 @@ class Sweep:
                 return
 
     def _mix(self) -> None:
-        """Under the boundaries of the plans found, let each kind take the plan of any of the weights that were
-        tried."""
+        """Under the boundaries of the plans found, let each kind take the plan of any of the weights that were tried,
+        or of any plan known that has the boundary."""
         boundaries = {tuple(sorted(found.boundary.items())): found.boundary for found in self._found.values()}
         for boundary in boundaries.values():
             for mixed in self._mixes(boundary):
@@ -233,11 +233,14 @@ class Sweep:
 
     def _mixes(self, boundary: Mapping[int, Spec]) -> list[Decisions]:
         """The best combinations under a boundary, one for each stage that can be the slowest."""
-        options = {name: self._options(name, boundary) for name in self.task.costed.kinds}
+        options = {
+            name: [(self._block_s(name, choice, {**boundary, **own}), (choice, own)) for choice, own in choices]
+            for name, choices in ((name, self._options(name, boundary)) for name in self.task.costed.kinds)
+        }
         out = []
         for load in self.task.slowest:
-            sends = stage_s(self.task, load, dict.fromkeys(options, (0.0, 0.0)), boundary)
-            partial: list[tuple[float, float, dict[str, tuple[Choice, dict[int, Spec]]]]] = [(*sends, {})]
+            sends = sum(self.task.send_s(send, boundary[send.group]) for send in load.sends)
+            partial: list[_Mix] = [(0.0, sends, {})]
             for name, mine in options.items():
                 count = load.counts[name]
                 grown = [
@@ -253,17 +256,20 @@ class Sweep:
                 out.append(Decisions(choices=choices, boundary={**boundary, **own}))
         return out
 
-    def _options(self, name: str, boundary: Mapping[int, Spec]) -> list[tuple[Seconds, tuple[Choice, dict[int, Spec]]]]:
-        """C, N and the choices of a kind's best plans under a boundary, for all weights that were tried."""
-        found = []
-        borders = self.task.costed.borders
+    def _options(self, name: str, boundary: Mapping[int, Spec]) -> Iterator[tuple[Choice, dict[int, Spec]]]:
+        """Plans of a kind of block under a boundary, with the layouts of all of its port groups."""
+        task, borders = self.task, self.task.costed.borders
+        found = dual(task.costed, task.at, task.keep)
         for share in self._found:
-            dual = self.dual.kind(name, ((self.task.at, Weights(local=share, exposed=1.0 - share)),))
-            fixed = {group: np.array([borders[group].index(boundary[group])]) for group in dual.groups}
-            ((choice, place),) = dual.decode(fixed)
-            own = {group: borders[group][number] for group, number in place.items()}
-            found.append((self._block_s(name, choice, {**boundary, **own}), (choice, own)))
-        return found
+            points = ((task.at, Weights(local=share, exposed=1.0 - share)),)
+            mine = found.kind(name, points, self.limit)
+            fixed = {group: np.array([borders[group].index(boundary[group])]) for group in mine.groups}
+            ((choice, place),) = mine.decode(fixed)
+            yield choice, {group: borders[group][number] for group, number in place.items()}
+        groups = self.pool.groups(name)
+        for plan in self.pool.plans:
+            if all(plan.boundary[group] == boundary[group] for group in groups):
+                yield plan.choices[name], {group: boundary[group] for group in groups}
 
 
 _Mix = tuple[float, float, dict[str, tuple[Choice, dict[int, Spec]]]]
@@ -276,3 +282,22 @@ def _undominated(items: list[_Mix]) -> list[_Mix]:
         if not out or item[1] < out[-1][1]:
             out.append(item)
     return out
+
+
+def _next_share(lines: Sequence[Seconds], last: float) -> float:
+    """The share λ of C at which the least λ·C + (1 − λ)·N of some plans is highest. Where all of them have more of C
+    than of N, or of N than of C, a step from the last share towards other plans."""
+    local, exposed = np.array(lines).T
+    rises = local >= exposed
+    if rises.all():
+        least = int((local - exposed).argmin())
+        ratio = exposed[least] / local[least] if local[least] > 0 else 1.0
+        return float(min(_MOST, 1.0 - (1.0 - last) * max(_RUSH, min(ratio**2, 0.5))))
+    if not rises.any():
+        return max(_LEAST, last - _STEP)
+    up, down = np.flatnonzero(rises), np.flatnonzero(~rises)
+    slope = local - exposed
+    meets = ((exposed[down][None] - exposed[up][:, None]) / (slope[up][:, None] - slope[down][None])).ravel()
+    meets = np.clip(meets, _LEAST, _MOST)
+    heights = (meets[:, None] * slope[None] + exposed[None]).min(axis=1)
+    return float(meets[heights.argmax()])

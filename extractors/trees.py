@@ -29,6 +29,29 @@ def serve(seconds: FloatArray, root: int, targets: Iterable[int]) -> tuple[float
     return cost, trails
 
 
+def tree_s(seconds: FloatArray, root: int, targets: Iterable[int]) -> FloatArray:
+    """The cost of `serve` at all batch sizes: `seconds` (n, n, b), the result (b,)."""
+    wanted = sorted({t for t in targets if (seconds[root, t] > 0.0).any()})
+    if not wanted:
+        return np.zeros(seconds.shape[2])
+    if len(wanted) == 1:
+        return np.asarray(seconds[root, wanted[0]])
+    if len(wanted) == 2:
+        return np.asarray((seconds[root] + seconds[:, wanted[0]] + seconds[:, wanted[1]]).min(axis=0))
+    full = (1 << len(wanted)) - 1
+    best = {1 << number: seconds[:, target] for number, target in enumerate(wanted)}
+    for subset in range(3, full + 1):
+        if subset & (subset - 1):
+            joined = np.min([best[half] + best[subset ^ half] for half in _halves(subset)], axis=0)
+            best[subset] = (seconds + joined[None]).min(axis=1) if subset < full else joined
+    return np.asarray((seconds[root] + best[full]).min(axis=0))
+
+
+def _halves(subset: int) -> list[int]:
+    """One of each two parts into which a set (by its bits) can be split."""
+    return [half for half in range(1, subset) if half & subset == half and half < subset ^ half]
+
+
 def _trail(stops: list[int]) -> list[int]:
     """The layouts in turn, without repetitions."""
     return [stop for index, stop in enumerate(stops) if index == 0 or stop != stops[index - 1]]
@@ -44,7 +67,7 @@ def _dreyfus_wagner(seconds: FloatArray, root: int, targets: list[int]) -> tuple
     for subset in range(3, full + 1):
         if subset & (subset - 1) == 0:
             continue
-        halves = [half for half in range(1, subset) if half & subset == half and half < subset ^ half]
+        halves = _halves(subset)
         sums = np.stack([best[half] + best[subset ^ half] for half in halves])
         joined = sums.min(axis=0)
         split[subset] = np.array(halves)[sums.argmin(axis=0)]
