@@ -157,9 +157,7 @@ class Chain:
         shares = (0.5,) if task.objective == "sum" else _SHARES
         points = tuple((task.at, Weights(local=share, exposed=1.0 - share)) for share in shares)
         try:
-            least = {
-                name: found.kind(name, points, limit).value.reshape(len(points), -1).min(axis=1) for name in self.counts
-            }
+            values = {name: found.kind(name, points, limit).value for name in self.counts}
         except LimitReached:
             return 0.0, balanced(len(self.layers), len(task.stages))
         for point, (_, weights) in enumerate(points):
