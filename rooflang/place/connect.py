@@ -35,7 +35,7 @@ def path(tensor: str, before: Spec, after: Spec) -> tuple[Transfer, ...]:
     return tuple(out)
 
 
-def _lead(tensor: str, before: Spec, after: Spec) -> tuple[Transfer, ...]:
+def lead(tensor: str, before: Spec, after: Spec) -> tuple[Transfer, ...]:
     """The path between two specs; what one owner has goes to all before each takes its share."""
     pairs = list(zip(before, after, strict=True))
     whole = tuple(REPLICATED if old == OWNER != new else old for old, new in pairs)
@@ -60,8 +60,8 @@ def connect(kind: BlockKind, modes: Mapping[str, Mode], boundary: Mapping[str, S
                 continue
             if tensor.role in RESIDENT_ROLES:
                 raise PlacementError(f"{mode.op.name} reads the {tensor.role.value} {tensor.name} in another spec")
-            paths[(name, index)] = _lead(tensor.name, have, wanted)
+            paths[(name, index)] = lead(tensor.name, have, wanted)
     exits = {
-        t.name: _lead(t.name, made[t.name], boundary[t.name]) for t in kind.outputs if made[t.name] != boundary[t.name]
+        t.name: lead(t.name, made[t.name], boundary[t.name]) for t in kind.outputs if made[t.name] != boundary[t.name]
     }
     return BlockPlan(modes=dict(modes), paths=paths, exits=exits)
