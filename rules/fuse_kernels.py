@@ -4,10 +4,10 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rooflang.ir.cut import CutKind
-from rooflang.ir.kinds.fused import FUSIONS, fuse
+from rooflang.ir.kinds.fused import FUSIONS, fuse, wiring
 from rooflang.ir.op import Op, op_kind
 from rooflang.rules.examples import mlp
 from rooflang.rules.record import Egglog, Exactness, Ok, Refusal, Rule, Verdict
@@ -30,9 +30,11 @@ def check(outer: Op, inner: Op) -> Verdict:
 
 
 def facts(theory: Theory) -> Iterable[str]:
-    """`(Fuse at outer inner kernel)` for the pairs of this block, `(Route<n> kernel row c0 … co)` for routed cuts."""
+    """`(Fuse wiring outer inner kernel)` for the pairs of this block, the wiring by its number in the shape, and
+    `(Route<n> kernel row c0 … co)` for routed cuts."""
+    number = {each: n for n, each in enumerate(theory.shape.fusions)}
     for pair in theory.pairs:
-        yield f"(Fuse {pair.at} {pair.outer} {pair.inner} {pair.kernel})"
+        yield f"(Fuse {number[wiring(theory.kernels[pair.kernel])]} {pair.outer} {pair.inner} {pair.kernel})"
     for kernel, op in enumerate(theory.kernels):
         for index, cut in theory.rows(op):
             if cut.kind is CutKind.ROUTE:
@@ -40,17 +42,18 @@ def facts(theory: Theory) -> Iterable[str]:
                 yield f"(Route{len(op.operands)} {kernel} {index} {digits})"
 
 
-def _fuse_rule(outer: int, inner: int, at: int) -> str:
-    left = "".join(f"x{i} " for i in range(at))
-    right = "".join(f"x{i} " for i in range(at + 1, outer))
+def _fuse_rule(number: int, outside: Sequence[int], inside: Sequence[int]) -> str:
+    reads = " ".join("y" if place < 0 else f"x{place}" for place in outside)
+    within = " ".join(f"x{place}" for place in inside)
+    count = 1 + max(*outside, *inside)
     return (
-        f"(rule ((= e (Op{outer} ko {left}y {right})) (= y (Op{inner} ki {row('z', inner)})) (Fuse {at} ko ki kf))\n"
-        f"      ((union e (Op{outer + inner - 1} kf {left}{row('z', inner)}{right}))) :ruleset {NAME})"
+        f"(rule ((= e (Op{len(outside)} ko {reads})) (= y (Op{len(inside)} ki {within})) (Fuse {number} ko ki kf))\n"
+        f"      ((union e (Op{count} kf {row('x', count)}))) :ruleset {NAME})"
     )
 
 
 def rules(shape: Shape) -> tuple[str, ...]:
-    fused = (_fuse_rule(outer, inner, at) for outer, inner, at in shape.fusions)
+    fused = (_fuse_rule(number, *each) for number, each in enumerate(shape.fusions))
     routed = (decide_by_row("Route", arity, NAME) for arity in shape.arities)
     return (*fused, *routed)
 
@@ -75,4 +78,5 @@ RULE = Rule(
     fires=lambda: check(mlp().op_by_name["up"], mlp().op_by_name["norm"]),
     refused=lambda: check(mlp().op_by_name["down"], mlp().op_by_name["up"]),
     egglog=Egglog(rules=rules, facts=facts),
+    table=tuple(f"{each.name}, {each.inner} inside {each.outer}: {each.summary}" for each in FUSIONS),
 )

@@ -58,7 +58,8 @@ class Rule:
 
     `before` and `after` are the equation in words of lifted values, `why` says why it is sound and `evidence` what
     tests it. `check` decides one application (its own parameters are documented where it is defined). `egglog` is None
-    for primitives that change order or place and no term. `fires` and `refused` run `check` on one example each.
+    for primitives that change order or place and no term; `table` lists named instances, a line each. `fires` and
+    `refused` run `check` on one example each.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Rule:
     fires: Callable[[], Verdict]
     refused: Callable[[], Verdict]
     egglog: Egglog | None = None
+    table: tuple[str, ...] = ()
 
     def describe(self) -> str:
         """The whole record as text for people: law, reason, pre-conditions, examples, egglog rules."""
@@ -88,12 +90,13 @@ class Rule:
             *(f"  needs    {each}" for each in self.preconditions),
             f"  refuses  for example {refused}",
             f"  tested   {self.evidence}",
+            *(f"  named    {each}" for each in self.table),
             "",
         ]
         if self.egglog is None:
             parts.append("  It changes no term of the e-graph: order and place only.")
         else:
             parts.append("  In the e-graph (operators of two operands, two mesh axes):")
-            text = "\n".join(self.egglog.rules(Shape(axes=2, arities=(2,), fusions=((2, 1, 0),))))
+            text = "\n".join(self.egglog.rules(Shape(axes=2, arities=(2,), fusions=(((-1, 1), (0,)),))))
             parts.append(indent(text, "    "))
         return "\n".join(parts)

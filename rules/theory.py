@@ -16,7 +16,7 @@ from rooflang.errors import GraphError, ValueRangeError
 from rooflang.ir.blocks import BlockKind
 from rooflang.ir.cut import OWNER, PARTIAL, REPLICATED, Cut, Spec
 from rooflang.ir.kinds.elementwise import MOVES
-from rooflang.ir.kinds.fused import FUSIONS, Fusion, fuse
+from rooflang.ir.kinds.fused import FUSIONS, Fusion, fuse, wiring
 from rooflang.ir.op import Op, op_kind, signature
 from rooflang.ir.tensor import RESIDENT_ROLES, Tensor
 
@@ -32,20 +32,20 @@ TIERS = tuple(move.removeprefix("to_") for move in MOVES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What rule text depends on: mesh axes, arities that occur, and (outer arity, inner arity, operand) of fusions."""
+    """What rule text depends on: mesh axes, arities that occur, and the wirings of fusions: for each operand of the
+    outer and of the inner operator its place among those of the fused one, -1 for the intermediate."""
 
     axes: int
     arities: tuple[int, ...]
-    fusions: tuple[tuple[int, int, int], ...] = ()
+    fusions: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedPair:
-    """Kernels by number: `inner` feeds operand `at` of `outer`; both in one are `kernel`."""
+    """Kernels by number: `inner` feeds `outer`, which may be a fused one; both in one are `kernel`."""
 
     outer: int
     inner: int
-    at: int
     kernel: int
 
 
@@ -81,9 +81,9 @@ class Theory:
 
     @cached_property
     def shape(self) -> Shape:
-        arity = [len(op.operands) for op in self.kernels]
-        fusions = {(arity[p.outer], arity[p.inner], p.at) for p in self.pairs}
-        return Shape(axes=self.axes, arities=tuple(sorted(set(arity))), fusions=tuple(sorted(fusions)))
+        arities = {len(op.operands) for op in self.kernels}
+        fusions = {wiring(self.kernels[p.kernel]) for p in self.pairs}
+        return Shape(axes=self.axes, arities=tuple(sorted(arities)), fusions=tuple(sorted(fusions)))
 
     @cached_property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -204,15 +204,15 @@ def fusion_of(outer: Op, inner: Op) -> Fusion | None:
 
 
 def _fused(ops: tuple[Op, ...]) -> tuple[tuple[FusedPair, ...], tuple[Op, ...]]:
+    """Every kernel that named fusions make of these operators, of fused ones too, and what it was made of."""
     by_output = {op.output.name: n for n, op in enumerate(ops)}
     pairs: list[FusedPair] = []
-    kernels: list[Op] = []
-    for outer_number, outer in enumerate(ops):
+    kernels = list(ops)
+    for outer_number, outer in enumerate(kernels):  # it grows: a fused kernel may be the outer of another one
         for name in dict.fromkeys(tensor.name for tensor in outer.operands):
             inner_number = by_output.get(name)
             fusion = None if inner_number is None else fusion_of(outer, ops[inner_number])
             if inner_number is not None and fusion is not None:
-                kernel = len(ops) + len(kernels)
-                pairs.append(FusedPair(outer=outer_number, inner=inner_number, at=fusion.operand, kernel=kernel))
+                pairs.append(FusedPair(outer=outer_number, inner=inner_number, kernel=len(kernels)))
                 kernels.append(fuse(fusion, outer, ops[inner_number]))
-    return tuple(pairs), tuple(kernels)
+    return tuple(pairs), tuple(kernels[len(ops) :])

@@ -53,7 +53,6 @@ def _transfers(names: list[str], pruned: Pruned, spec_of: Callable[[int], Spec])
 
 
 def _modes(theory: Theory, pruned: Pruned, spec_of: Callable[[int], Spec]) -> tuple[Mode, ...]:
-    covers = {p.kernel: (theory.kernels[p.inner].name, theory.kernels[p.outer].name) for p in theory.pairs}
     choices = [_choices(theory, op) for op in theory.kernels]
     terms = [f"(Op{len(op.operands)} {' '.join((op.name, *(t.name for t in op.operands)))})" for op in theory.kernels]
     out = []
@@ -63,7 +62,7 @@ def _modes(theory: Theory, pruned: Pruned, spec_of: Callable[[int], Spec]) -> tu
         chosen = [choices[kernel][entries] for entries in zip(*read, made, strict=True)]
         views = " ".join(f"(View {t.name} {show_spec(spec)})" for t, spec in zip(op.operands, read, strict=True))
         run = f"(Run{len(read)} {op.name} {show_spec(made)} {views})"
-        out.append(make_mode(op, chosen, covers=covers.get(kernel, ()), enodes=(run, terms[kernel])))
+        out.append(make_mode(op, chosen, enodes=(run, terms[kernel])))
     return tuple(out)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rooflang.ir.cut import OWNER, PARTIAL, REPLICATED, Cut, CutKind, Spec
+from rooflang.ir.kinds.fused import chain, covered
 from rooflang.ir.op import Op
 from rooflang.ir.tensor import Tensor
 
@@ -145,8 +146,8 @@ def make_mode(op: Op, choices: Sequence[Choice], *, covers: tuple[str, ...] = ()
         tuple(c.operands[i] if isinstance(c, Cut) else c for c in choices) for i in range(len(op.operands))
     )
     out = tuple(c.out if isinstance(c, Cut) else c for c in choices)
-    covered = covers or (op.name,)
-    steps = [Step(primitive="fuse_kernels", target="+".join(covered), dim=op.kind)] if len(covered) > 1 else []
+    standing_for = covers or covered(op)
+    steps = [Step(primitive="fuse_kernels", target=each.name, dim=each.kind) for each in chain(op)]
     for axis, choice in enumerate(choices):
         if isinstance(choice, Cut):
             steps.append(Step(primitive="split_kernel", target=op.name, dim=choice.dim, axis=axis))
@@ -162,7 +163,7 @@ def make_mode(op: Op, choices: Sequence[Choice], *, covers: tuple[str, ...] = ()
         choices=tuple(choices),
         operands=operands,
         out=out,
-        covers=covered,
+        covers=standing_for,
         derivation=tuple(steps),
         enodes=enodes,
     )

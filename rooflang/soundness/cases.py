@@ -6,7 +6,7 @@ A case is a line of a table (`line`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from rooflang.ir.graph import Graph, GraphBuilder
@@ -153,11 +153,15 @@ CASES: dict[str, Case] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """An operator and the one that computes it inside: operand `at` of `outer` is what `inner` makes."""
+    """An operator and the one that computes it inside: operand `at` of `outer` is what `inner` makes.
+
+    An outer operator that is fused itself is named by its own pair; operands of `inner` in `same` are its operands.
+    """
 
     inner: Case
-    outer: Case
+    outer: Case | str
     at: int
+    same: Mapping[int, int] = field(default_factory=dict)
 
 
 #: Pairs by the name of their fusion.
@@ -197,6 +201,22 @@ PAIRS: dict[str, Pair] = {
         outer=line("activation", "b n", out="n b", function="gelu"),
         at=0,
     ),
+    "matmul_gate": Pair(
+        inner=line("matmul", "b k", "*k n", out="b n"),
+        outer=line("gated_activation", "b n", "b n", out="n b"),
+        at=0,
+    ),
+    "gated_projections": Pair(
+        inner=line("matmul", "b k", "*k n", out="b n"),
+        outer="matmul_gate",
+        at=2,
+        same={0: 0},
+    ),
+    "norm_projections": Pair(
+        inner=line("rms_norm", "b k", "*k", out="b k", over="k"),
+        outer="gated_projections",
+        at=0,
+    ),
     "route_dispatch": Pair(
         inner=line("route", "b expert", out="b expert", top_k=2),
         outer=line("dispatch", "b h", "b expert", out="b expert h"),
@@ -221,7 +241,7 @@ def _example(name: str) -> Graph:
         unfused = pair(name)
         inner, outer = unfused.ops
         fusion = next(f for f in FUSIONS if f.name == name)
-        return replace(unfused, name=name, ops=(fuse(fusion, outer, inner),))
+        return replace(unfused, name=name, ops=(fuse(fusion, outer, inner),), outputs=("y",))
     case = CASES[name]
     builder = _builder(name, case)
     return builder.build(_add(builder, "y", case))
@@ -229,11 +249,20 @@ def _example(name: str) -> Graph:
 
 @cache
 def pair(name: str) -> Graph:
-    """The two operators of a fusion, apart: `x` feeds `y`, and both come out."""
+    """The two operators of a fusion, apart: the first feeds the second, `y`, and both come out."""
     both = PAIRS[name]
-    builder = _builder(name, both.inner, both.outer)
-    x = _add(builder, "x", both.inner)
-    return builder.build(x, _add(builder, "y", both.outer, {both.at: x}))
+    if isinstance(both.outer, Case):
+        builder = _builder(name, both.inner, both.outer)
+        x = _add(builder, "x", both.inner)
+        return builder.build(x, _add(builder, "y", both.outer, {both.at: x}))
+    fused = example(both.outer)
+    outer = the_op(fused)
+    builder = _builder(name, both.inner)
+    shared = {index: outer.operands[at] for index, at in both.same.items()}
+    middle = _add(builder, outer.operands[both.at].name, both.inner, shared)
+    inner = the_op(builder.build(middle))
+    sizes = {dim.label: dim for dim in (*fused.dims, *builder.build(middle).dims)}
+    return Graph(name=name, dims=tuple(sizes.values()), ops=(inner, outer), outputs=(middle.name, "y"))
 
 
 def the_op(graph: Graph) -> Op:

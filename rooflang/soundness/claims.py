@@ -40,7 +40,7 @@ _CLAIMS: dict[str, Callable[[], tuple[Property, ...]]] = {
     "remove_control_edge": lambda: (RemovedEdges(),),
     "insert_identity": lambda: (Tiers(),),
     "remove_identity": lambda: (Copies(), RemovedMoves(), Saturations(names=("copied", "decode"))),
-    "fuse_kernels": lambda: (Fusions(), Routes(), Saturations(names=("mlp", "moe"))),
+    "fuse_kernels": lambda: (Fusions(), Routes(), Saturations(names=("mlp", "moe", "gated"))),
     "split_kernel": lambda: (Splits(), Merges.of("slice"), Merges.of("keep_owner"), Saturations()),
     "dup_kernel": lambda: (Repeated(), Splits(cases=_able(_everywhere), choices=_everywhere)),
     "dedup_kernel": lambda: (Owned(), Splits(cases=_able(_at_owner), choices=_at_owner), Merges.of("dedup_kernel")),

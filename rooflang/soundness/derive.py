@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import product
 
 from rooflang.ir.cut import OWNER, PARTIAL, REPLICATED, STATES, Cut, CutKind, Spec
-from rooflang.ir.kinds.fused import FUSIONS, parts
+from rooflang.ir.kinds.fused import FUSIONS, parts, wiring
 from rooflang.ir.layout import Choice
 from rooflang.ir.op import Op, op_kind, signature
 from rooflang.ir.tensor import Tensor
@@ -238,10 +238,13 @@ class Algebra:
     def _whole(self, xs: Sequence[Term]) -> Term:
         if self.fused is None:
             return (f"Op{len(xs)}", _OP, 0, *xs)
-        outer, inner, at = self.fused
-        end = at + len(inner.operands)
-        middle: Term = (f"Op{len(inner.operands)}", _INNER, 0, *xs[at:end])
-        return (f"Op{len(outer.operands)}", _OP, 0, *xs[:at], middle, *xs[end:])
+        return self._composed(xs, 0)
+
+    def _composed(self, xs: Sequence[Term], over: int) -> Term:
+        """The outer operator of a fused one on what the inner one makes, over a set of axes."""
+        outside, inside = wiring(self.op)
+        middle: Term = (f"Op{len(inside)}", _INNER, over, *(xs[place] for place in inside))
+        return (f"Op{len(outside)}", _OP, over, *(middle if place < 0 else xs[place] for place in outside))
 
     def _view(self, x: Term, spec: Spec) -> Term:
         """x as the spec says, but for axes on which it is partial."""
@@ -260,10 +263,7 @@ class Algebra:
         operands = [self._operand(i, tensor, choices) for i, tensor in enumerate(self.op.operands)]
         count = len(operands)
         if self.fused is not None:
-            outer, inner, at = self.fused
-            end = at + len(inner.operands)
-            middle: Term = (f"Op{len(inner.operands)}", _INNER, every, *operands[at:end])
-            return (f"Op{len(outer.operands)}", _OP, every, *operands[:at], middle, *operands[end:])
+            return self._composed(operands, every)
         exchanged: Term = (f"Op{count}", _SUMMARY, every, *operands)
         for axis, choice in enumerate(choices):
             if isinstance(choice, Cut) and choice.kind in (*_EXCHANGING, CutKind.FOLD):

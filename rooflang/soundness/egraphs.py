@@ -38,6 +38,18 @@ def _moe() -> Graph:
     return g.build(g.op("y", "add", [out, x], "batch hidden"))
 
 
+def _gated() -> Graph:
+    """A norm, the projections of gate and up, their product, the projection back."""
+    g = GraphBuilder("gated", batch=2, hidden=2, ffn=2, back=2)
+    x = g.op(
+        "x", "rms_norm", [g.input("raw", "batch hidden"), g.weight("gain", "hidden")], "batch hidden", over="hidden"
+    )
+    gate = g.op("gate", "matmul", [x, g.weight("w1", "hidden ffn")], "batch ffn")
+    up = g.op("up", "matmul", [x, g.weight("w3", "hidden ffn")], "batch ffn")
+    act = g.op("act", "gated_activation", [gate, up], "batch ffn")
+    return g.build(g.op("y", "matmul", [act, g.weight("w2", "ffn back")], "batch back"))
+
+
 def _copied() -> Graph:
     """A product, copied, a norm of the copy, an activation."""
     g = GraphBuilder("copied", batch=2, hidden=2, ffn=2)
@@ -50,6 +62,7 @@ def _copied() -> Graph:
 GRAPHS: dict[str, Callable[[], Graph]] = {
     "mlp": mlp,
     "moe": _moe,
+    "gated": _gated,
     "copied": _copied,
     "decode": decode_step,
     "attention": attention_then_add,

@@ -82,7 +82,7 @@ def test_a_fused_mode_says_what_it_covers() -> None:
 def test_a_mode_under_the_names_of_another_block() -> None:
     op = the_op(CASES["matmul"]())
     mode = make_mode(op, [REPLICATED])
-    other = mode.renamed({"y": "layers.1.y", "w": "layers.1.w"})
-    assert [t.name for t in (*other.op.operands, other.op.output)] == ["x", "layers.1.w", "layers.1.y"]
+    other = mode.renamed({"y": "layers.1.y", "y1": "layers.1.y1"})
+    assert [t.name for t in (*other.op.operands, other.op.output)] == ["y0", "layers.1.y1", "layers.1.y"]
     assert other.covers == ("layers.1.y",)
     assert (other.operands, other.out, other.choices) == (mode.operands, mode.out, mode.choices)

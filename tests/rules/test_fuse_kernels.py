@@ -7,7 +7,8 @@ import pytest
 from rooflang.ir import GraphBuilder
 from rooflang.ir.blocks import split_blocks
 from rooflang.ir.cut import CutKind
-from rooflang.ir.kinds.fused import Fusion
+from rooflang.ir.graph import Graph
+from rooflang.ir.kinds.fused import FUSIONS, Fusion, covered
 from rooflang.rules import rule
 from rooflang.rules.examples import decode_step, mlp
 from rooflang.rules.record import Ok, Refusal
@@ -61,6 +62,47 @@ def test_a_fused_kernel_covers_both_and_makes_the_outer_one_s_tensor() -> None:
     for mode in fused:
         assert mode.derivation[0].primitive == "fuse_kernels"
         assert mode.enodes[1].startswith(f"(Op{len(mode.op.operands)} {mode.op.name} ")
+
+
+def gated() -> Graph:
+    """A norm, the projections of gate and up, and their product."""
+    g = GraphBuilder("gated", batch=8, hidden=4, ffn=6)
+    norm = g.op("norm", "rms_norm", [g.input("x", "batch hidden")], "batch hidden", over="hidden")
+    gate = g.op("gate", "matmul", [norm, g.weight("w1", "hidden ffn")], "batch ffn")
+    up = g.op("up", "matmul", [norm, g.weight("w3", "hidden ffn")], "batch ffn")
+    return g.build(g.op("y", "gated_activation", [gate, up], "batch ffn"))
+
+
+def test_gate_up_and_activation_are_one_kernel_that_reads_their_input_once() -> None:
+    block = saturated(gated())
+    fused = {mode.op.kind: mode.op for mode in block.modes if mode.op.output.name == "y"}
+    assert set(fused) == {"gated_activation", "matmul_gate", "gated_projections", "norm_projections"}
+    both = fused["gated_projections"]
+    assert [t.name for t in both.operands] == ["norm", "w1", "w3"]
+    assert covered(both) == ("up", "gate", "y")
+    assert [t.name for t in fused["norm_projections"].operands] == ["x", "w1", "w3"]
+    mode = next(mode for mode in block.modes if mode.op.kind == "gated_projections")
+    assert [(s.primitive, s.dim) for s in mode.derivation[:2]] == [
+        ("fuse_kernels", "matmul_gate"),
+        ("fuse_kernels", "gated_projections"),
+    ]
+
+
+def test_it_is_cut_only_where_both_projections_are() -> None:
+    modes = [mode for mode in saturated(gated()).modes if mode.op.kind == "gated_projections"]
+    cuts = {(mode.operands[0], mode.operands[1], mode.operands[2], mode.out) for mode in modes}
+    assert cuts == {
+        (("R",), ("R",), ("R",), ("R",)),
+        (("O",), ("O",), ("O",), ("O",)),
+        (("batch",), ("R",), ("R",), ("batch",)),
+        (("R",), ("ffn",), ("ffn",), ("ffn",)),
+    }
+
+
+def test_every_named_fusion_is_in_the_table() -> None:
+    text = RULE.describe()
+    for fusion in FUSIONS:
+        assert f"{fusion.name}, {fusion.inner} inside {fusion.outer}" in text
 
 
 def test_the_intermediate_is_still_made_for_its_other_readers() -> None:

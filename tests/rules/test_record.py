@@ -15,7 +15,7 @@ from rooflang.rules.record import Ok, Refusal
 from rooflang.rules.theory import Shape
 
 FOLDER = Path(rooflang.rules.__file__).parent
-SHAPE = Shape(axes=2, arities=(1, 2, 3), fusions=((2, 1, 0),))
+SHAPE = Shape(axes=2, arities=(1, 2, 3), fusions=(((-1, 1), (0,)),))
 
 
 @pytest.mark.parametrize("name", rule_names())

@@ -1,8 +1,12 @@
 """Named fusions: two operators in one kernel, their intermediate never leaves the chip.
 
 A fused operator is an `Op` of the fusion's kind whose attributes hold the two operators it was made of and the operand
-of the outer one that the inner one produced. Its signature follows from theirs: a cut of the outer operator survives
-where the inner one can deliver the intermediate in that state without a step between the two.
+of the outer one that the inner one produced. A tensor that both read is one operand, read once. Its signature follows
+from theirs: a cut of the outer operator survives where the inner one can deliver the intermediate in that state without
+a step between the two, and where both read what they share in one layout.
+
+The outer operator may be a fused one itself: gate·up·activation is a gated activation with the gate's projection, and
+that with the projection of up.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from rooflang.assumptions import Assumptions
 from rooflang.errors import GraphError
 from rooflang.ir.cut import PARTIAL, REPLICATED, Cut, CutKind
 from rooflang.ir.op import Op, OpKind, Sizes, op_kind, register, signature
-from rooflang.ir.tensor import Num
+from rooflang.ir.tensor import Num, Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +59,27 @@ FUSIONS = (
         inner="matmul",
         operand=0,
     ),
+    Fusion(
+        name="matmul_gate",
+        summary="gate's projection, its activation and the product with up in the epilogue",
+        outer="gated_activation",
+        inner="matmul",
+        operand=0,
+    ),
+    Fusion(
+        name="gated_projections",
+        summary="gate·up·activation: both projections of one input, activation and product",
+        outer="matmul_gate",
+        inner="matmul",
+        operand=2,
+    ),
+    Fusion(
+        name="norm_projections",
+        summary="norm in the prologue of gate·up·activation",
+        outer="gated_projections",
+        inner="rms_norm",
+        operand=0,
+    ),
     Fusion(name="route_dispatch", summary="top-k and dispatch in one", outer="dispatch", inner="route", operand=1),
 )
 
@@ -69,13 +94,39 @@ def fuse(fusion: Fusion, outer: Op, inner: Op) -> Op:
     return Op(
         name=f"{inner.name}+{outer.name}",
         kind=fusion.name,
-        operands=(*outer.operands[:at], *inner.operands, *outer.operands[at + 1 :]),
+        operands=tuple(_read(outer, inner, at).values()),
         output=outer.output,
         attrs=(("at", at), ("inner", inner), ("outer", outer)),
         block=outer.block,
         group=outer.group,
         compute=outer.peak,
     )
+
+
+def _read(outer: Op, inner: Op, at: int) -> dict[str, Tensor]:
+    """What the two read, but for the intermediate, in order."""
+    return {t.name: t for t in (*outer.operands[:at], *inner.operands, *outer.operands[at + 1 :])}
+
+
+def wiring(op: Op) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """For each operand of the outer and of the inner operator its place among those of the fused one; -1 is the
+    intermediate."""
+    outer, inner, at = parts(op)
+    place = {name: number for number, name in enumerate(_read(outer, inner, at))}
+    outside = tuple(-1 if i == at else place[t.name] for i, t in enumerate(outer.operands))
+    return outside, tuple(place[t.name] for t in inner.operands)
+
+
+def chain(op: Op) -> tuple[Op, ...]:
+    """The fused operators that lead to this one, the first fusion first; none for an operator that is not fused."""
+    outer = op.attr("outer")
+    return (*chain(outer), op) if isinstance(outer, Op) else ()
+
+
+def covered(op: Op) -> tuple[str, ...]:
+    """Names of the operators that a kernel stands for, inner ones first."""
+    outer, inner = op.attr("outer"), op.attr("inner")
+    return (inner.name, *covered(outer)) if isinstance(outer, Op) else (op.name,)
 
 
 def parts(op: Op) -> tuple[Op, Op, int]:
@@ -105,21 +156,37 @@ def _inner_cuts(inner: Op, state: str, cut: Cut) -> tuple[Cut, ...]:
 
 def _cuts(op: Op) -> tuple[Cut, ...]:
     outer, inner, at = parts(op)
-    return tuple(
-        Cut(
-            kind=cut.kind,
-            dim=feed.dim if cut.kind is CutKind.LINEAR else cut.dim,
-            operands=(*cut.operands[:at], *feed.operands, *cut.operands[at + 1 :]),
-            out=cut.out,
-            loops=tuple(dict.fromkeys((*cut.loops, *feed.loops))),
-            combine=cut.combine,
-            partial_scale=cut.partial_scale,
-            multiple_of=math.lcm(cut.multiple_of, feed.multiple_of),
-            grouped=cut.grouped or feed.grouped,
-        )
-        for cut in signature(outer)
-        if cut.kind not in (CutKind.STAT, CutKind.ROUTE)
-        for feed in _inner_cuts(inner, cut.operands[at], cut)
+    rows = []
+    for cut in signature(outer):
+        if cut.kind not in (CutKind.STAT, CutKind.ROUTE):
+            for feed in _inner_cuts(inner, cut.operands[at], cut):
+                entries = _entries(op, cut, feed)
+                if entries is not None:
+                    rows.append(_both(cut, feed, entries))
+    return tuple(rows)
+
+
+def _entries(op: Op, cut: Cut, feed: Cut) -> tuple[str, ...] | None:
+    """How the operands lie; None where the two want one of them differently."""
+    found: dict[int, str] = {}
+    for places, entries in zip(wiring(op), (cut.operands, feed.operands), strict=True):
+        for place, entry in zip(places, entries, strict=True):
+            if place >= 0 and found.setdefault(place, entry) != entry:
+                return None
+    return tuple(found[place] for place in range(len(op.operands)))
+
+
+def _both(cut: Cut, feed: Cut, entries: tuple[str, ...]) -> Cut:
+    return Cut(
+        kind=cut.kind,
+        dim=feed.dim if cut.kind is CutKind.LINEAR else cut.dim,
+        operands=entries,
+        out=cut.out,
+        loops=tuple(dict.fromkeys((*cut.loops, *feed.loops))),
+        combine=cut.combine,
+        partial_scale=cut.partial_scale,
+        multiple_of=math.lcm(cut.multiple_of, feed.multiple_of),
+        grouped=cut.grouped or feed.grouped,
     )
 
 
@@ -132,11 +199,14 @@ def _flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
 
 
 def _read_fraction(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assumptions) -> Num:
-    outer, inner, at = parts(op)
-    if at <= index < at + len(inner.operands):
-        return op_kind(inner.kind).read_fraction(inner, index - at, local, full, assumptions)
-    own = index if index < at else index - len(inner.operands) + 1
-    return op_kind(outer.kind).read_fraction(outer, own, local, full, assumptions)
+    """What is read for either of the two: what both read is read once."""
+    share: Num = 0.0
+    for part, places in zip(parts(op)[:2], wiring(op), strict=True):
+        for number, place in enumerate(places):
+            if place == index:
+                read = op_kind(part.kind).read_fraction(part, number, local, full, assumptions)
+                share = share * (share >= read) + read * (read > share)
+    return share
 
 
 for _fusion in FUSIONS:

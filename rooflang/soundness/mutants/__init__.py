@@ -7,6 +7,7 @@ from rooflang.soundness.mutants.record import Mutant as Mutant
 
 def all_mutants() -> tuple[Mutant, ...]:
     """Every mutant, rule by rule."""
-    from rooflang.soundness.mutants import egraphs, fusions, machine, merges, splits
+    from rooflang.soundness.mutants import egraphs, fusions, latent, machine, merges, splits
 
-    return tuple(mutant for module in (splits, merges, fusions, machine, egraphs) for mutant in module.mutants())
+    modules = (splits, latent, merges, fusions, machine, egraphs)
+    return tuple(mutant for module in modules for mutant in module.mutants())

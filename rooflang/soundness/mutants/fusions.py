@@ -15,10 +15,14 @@ from rooflang.rules.record import Ok, Verdict
 from rooflang.soundness.fusions import Fusions, Routes
 from rooflang.soundness.mutants.record import Mutant, new
 
-S, P = CutKind.SUM, CutKind.PAR
+S, P, L = CutKind.SUM, CutKind.PAR, CutKind.LINEAR
 
 #: No fusion of ours; its name is that of one with as many operands.
 _ROPE_NORM = Fusion(name="add_norm", summary="", outer="rms_norm", inner="rope", operand=0)
+
+#: A projection of up in a gated activation, and one for both halves, under names of ours.
+_UP_FIRST = Fusion(name="matmul_gate", summary="", outer="gated_activation", inner="matmul", operand=1)
+_BOTH = Fusion(name="gated_projections", summary="", outer="matmul_gate", inner="matmul", operand=2)
 
 
 def _rewritten(change: Callable[[Op, Op, Op], Op]) -> Callable[[Op, Op], Verdict]:
@@ -58,6 +62,19 @@ def _reordered(fused: Op, outer: Op, inner: Op) -> Op:
     return fuse(_ROPE_NORM, norm, turned)
 
 
+def _gate_and_up_swapped(fused: Op, outer: Op, inner: Op) -> Op:
+    """f(up) · gate: the projection feeds the other half."""
+    gate, up = outer.operands
+    swapped = replace(outer, operands=(up, gate))
+    return fuse(_UP_FIRST, swapped, inner)
+
+
+def _one_projection(fused: Op, outer: Op, inner: Op) -> Op:
+    """Both halves from gate's projection."""
+    x, weight, _ = outer.operands
+    return fuse(_BOTH, outer, replace(inner, operands=(x, weight)))
+
+
 def _rows_kept(op: Op) -> list[Cut]:
     """Routed rows whose all-to-all is left out."""
     return [replace(c, kind=P) for c in signature(op) if c.kind is CutKind.ROUTE]
@@ -84,6 +101,12 @@ def mutants() -> Iterator[Mutant]:
         "add·norm: the residual left out": (("add_norm",), _inner_left_out),
         "norm·rope: turned before the norm": (("norm_rope",), _reordered),
         "matmul·activation: the activation left out": (("matmul_activation",), _residual_left_out),
+        "gate: the activation left out": (("matmul_gate",), _residual_left_out),
+        "gate: gate and up swapped": (("matmul_gate",), _gate_and_up_swapped),
+        "gate·up: one projection for both": (("gated_projections",), _one_projection),
+        "gate·up: gate left out": (("gated_projections",), _residual_left_out),
+        "norm·gate·up: the norm left out": (("norm_projections",), _inner_left_out),
+        "norm·gate·up: the gain left out": (("norm_projections",), _gain_left_out),
     }
     for name, (names, change) in checks.items():
         yield _mutant(name, Fusions(names=names, check=_rewritten(change)))
@@ -95,6 +118,20 @@ def mutants() -> Iterator[Mutant]:
         "add·norm: statistics of the own shard": ("add_norm", new(P, "h h h", "h", loops=("h",))),
         "norm·rope: the head dim cut": ("norm_rope", new(P, "even even R", "even", loops=("even",))),
         "matmul·activation: activation before the sum": ("matmul_activation", new(S, "k k", PARTIAL)),
+        "norm·gated: summands": ("norm_gated", new(L, "P R", PARTIAL)),
+        "matmul·add: summands of the residual alone": ("matmul_add", new(L, "P R R", PARTIAL)),
+        "combine·add: summands of the shared expert alone": ("combine_add", new(L, "R R P", PARTIAL)),
+        "add·norm: summands": ("add_norm", new(L, "P P R", PARTIAL)),
+        "norm·rope: summands": ("norm_rope", new(L, "P R R", PARTIAL)),
+        "matmul·activation: summands": ("matmul_activation", new(L, "P R", PARTIAL)),
+        "gate: activation before the sum": ("matmul_gate", new(S, "k k R", PARTIAL)),
+        "gate: summands": ("matmul_gate", new(L, "P R R", PARTIAL)),
+        "gate·up: hidden cut before the nonlinearity": ("gated_projections", new(S, "k k k", PARTIAL)),
+        "gate·up: summands": ("gated_projections", new(L, "P R R", PARTIAL)),
+        "norm·gate·up: statistics of the own shard": ("norm_projections", new(S, "k k k k", PARTIAL)),
+        "norm·gate·up: summands": ("norm_projections", new(L, "P R R R", PARTIAL)),
+        "route·dispatch: summands of the logits": ("route_dispatch", new(L, "R P", PARTIAL)),
+        "route·dispatch: rows of experts summed": ("route_dispatch", new(S, "R expert", PARTIAL, loops=("expert",))),
         "route·dispatch: top-k of the own experts": ("route_dispatch", new(P, "R expert", "expert", loops=("expert",))),
     }
     for name, (pair, pick) in rows.items():
