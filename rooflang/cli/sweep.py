@@ -75,7 +75,7 @@ def run(
     finally:
         progress.done()
     click.echo(show_summary(summary))
-    for crash in summary.crashes[:1]:
+    for crash in list(summary.crashes)[:1]:
         click.echo(crash, err=True)
     if summary.stopped_by == "interrupted":
         ctx.exit(INTERRUPTED)

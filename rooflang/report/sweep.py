@@ -15,7 +15,11 @@ def show_summary(summary: Summary) -> str:
         ("cases", f"{summary.cases:,}, of which {summary.stored:,} were stored before"),
         ("added", found),
         *([("left", f"{left:,}; the same command goes on from here")] if left else []),
-        *([("bugs", f"{len(summary.crashes):,}; the first one is on standard error")] if summary.crashes else []),
+        *(
+            [("bugs", f"{sum(summary.crashes.values()):,} cases met one; the first is on standard error")]
+            if summary.crashes
+            else []
+        ),
         ("stopped by", f"{summary.stopped_by}, after {show_seconds(summary.seconds)}"),
         ("store", str(summary.store)),
     ]

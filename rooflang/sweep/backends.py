@@ -20,26 +20,38 @@ Backend = Literal["local", "dask", "ray"]
 #: Jobs that are sent to a cluster ahead, for each of its cores.
 _AHEAD = 2
 
+_LIBRARIES = {"sweep": "joblib", "dask": "distributed", "ray": "ray"}
+
 _Future = TypeVar("_Future")
+
+
+def check_backend(backend: Backend, workers: int, address: str | None) -> None:
+    """Raises `UnknownNameError` and `ValueRangeError` for what does not go together, `RooflangError` for a library that
+    is missing."""
+    if backend not in get_args(Backend):
+        raise UnknownNameError("backend", backend, get_args(Backend), where="--backend")
+    if workers < 1:
+        raise ValueRangeError(f"{workers} processes", where="--jobs", expected="1 or more")
+    if (backend == "local") == (address is not None):
+        expected = "--backend dask or --backend ray" if address else f"--address of the {backend} cluster"
+        raise ValueRangeError(f"backend {backend} and address {address}", where="--address", expected=expected)
+    if backend != "local" or workers > 1:
+        _library(backend if backend != "local" else "sweep")
 
 
 def run_jobs(
     jobs: Iterable[Job], *, backend: Backend, workers: int, address: str | None, progress: Progress
 ) -> Iterator[Done]:
-    """Run the jobs. `progress` sees into jobs that run in this process. Raises `UnknownNameError`, `ValueRangeError`
-    for what does not go together, `RooflangError` for a library that is missing or a cluster that does not answer."""
-    if backend not in get_args(Backend):
-        raise UnknownNameError("backend", backend, get_args(Backend), where="--backend")
-    if (backend == "local") == (address is not None):
-        expected = "--backend dask or --backend ray" if address else f"--address of the {backend} cluster"
-        raise ValueRangeError(f"backend {backend} and address {address}", where="--address", expected=expected)
+    """Run the jobs. `progress` sees into jobs that run in this process. Raises as `check_backend` does, and
+    `RooflangError` for a cluster that does not answer."""
+    check_backend(backend, workers, address)
     if address is not None:
         return _on_dask(jobs, address) if backend == "dask" else _on_ray(jobs, address)
     return _in_processes(jobs, workers) if workers > 1 else (run_job(job, progress) for job in jobs)
 
 
 def _in_processes(jobs: Iterable[Job], workers: int) -> Iterator[Done]:
-    joblib = _library("joblib", "sweep")
+    joblib = _library("sweep")
     parallel = joblib.Parallel(n_jobs=workers, backend="loky", return_as="generator_unordered", batch_size=1)
     yield from parallel(joblib.delayed(_run_in_worker)(job) for job in jobs)
 
@@ -51,7 +63,7 @@ def _run_in_worker(job: Job) -> Done:
 
 
 def _on_dask(jobs: Iterable[Job], address: str) -> Iterator[Done]:
-    distributed = _library("distributed", "dask")
+    distributed = _library("dask")
     try:
         client = distributed.Client(address, timeout=10)
     except (OSError, ValueError) as error:
@@ -68,7 +80,7 @@ def _on_dask(jobs: Iterable[Job], address: str) -> Iterator[Done]:
 
 
 def _on_ray(jobs: Iterable[Job], address: str) -> Iterator[Done]:
-    ray = _library("ray", "ray")
+    ray = _library("ray")
     try:
         ray.init(address=address, log_to_driver=False, logging_level="error")
     except (ConnectionError, ValueError, RuntimeError) as error:
@@ -100,7 +112,9 @@ def _windowed(
         yield from done
 
 
-def _library(name: str, extra: str) -> ModuleType:
+def _library(extra: str) -> ModuleType:
+    """What an extra of this project installs."""
+    name = _LIBRARIES[extra]
     try:
         return importlib.import_module(name)
     except ImportError as error:

@@ -64,9 +64,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """What became of a job: a row for each case, or the traceback of a bug."""
+    """What became of a job of so many `cases`: a row for each, or the traceback of a bug."""
 
-    rows: tuple[Row, ...]
+    cases: int
+    rows: tuple[Row, ...] = ()
     crash: str = ""
 
 
@@ -74,9 +75,10 @@ def run_job(job: Job, progress: Progress | None = None) -> Done:
     """Search once, and answer every case. What a case cannot have (memory, a constraint, a name) is its answer;
     anything else is a bug, which does not end a sweep. Ctrl-C goes through."""
     try:
-        return Done(rows=_rows(job, progress or Progress(sink=_silent)))
+        rows = _rows(job, progress or Progress(sink=_silent))
     except Exception:
-        return Done(rows=(), crash=traceback.format_exc())
+        return Done(cases=len(job.cases), crash=traceback.format_exc())
+    return Done(cases=len(job.cases), rows=rows)
 
 
 def _rows(job: Job, progress: Progress) -> tuple[Row, ...]:

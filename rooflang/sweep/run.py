@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rooflang.search.progress import Progress
-from rooflang.sweep.backends import Backend, run_jobs
+from rooflang.sweep.backends import Backend, check_backend, run_jobs
 from rooflang.sweep.cases import jobs as jobs_of
 from rooflang.sweep.job import Done, Job
 from rooflang.sweep.spec import read_spec
@@ -24,7 +24,7 @@ class Summary:
     cases: int
     stored: int
     outcomes: Mapping[str, int]
-    crashes: tuple[str, ...]
+    crashes: Mapping[str, int]
     stopped_by: str
     seconds: float
 
@@ -47,6 +47,7 @@ def run_sweep(
     Each is stored when it is finished, so that the same call goes on where another one ended. Ctrl-C ends it. Raises a
     `RooflangError` for a file or a store that cannot be used, and a cluster that cannot be reached.
     """
+    check_backend(backend, workers, address)
     path = Path(spec)
     todo = jobs_of(read_spec(path), path.parent)
     watch = progress or Progress()
@@ -65,7 +66,7 @@ def run_sweep(
             cases=run.cases,
             stored=run.stored,
             outcomes=dict(sorted(run.outcomes.items())),
-            crashes=tuple(run.crashes),
+            crashes=dict(run.crashes),
             stopped_by=stopped_by,
             seconds=watch.elapsed_s,
         )
@@ -81,9 +82,8 @@ class _Run:
         self.cases = len(wanted)
         self.stored = len(wanted & self._known)
         self.outcomes: Counter[str] = Counter()
-        self.crashes: list[str] = []
+        self.crashes: Counter[str] = Counter()
         self._left = self.cases - self.stored
-        self._crashed = 0
 
     def waiting(self) -> Iterator[Job]:
         """Jobs with the cases that nobody has stored by the time that they are asked for. Backends may ask from threads
@@ -96,7 +96,7 @@ class _Run:
     def note(self, done: Done) -> None:
         """Store what is finished, and see what others have stored in the same file meanwhile."""
         if done.crash:
-            self.crashes.append(done.crash)
+            self.crashes[done.crash] += done.cases
             return
         self._store.add(done.rows)
         self._known = self._store.keys()

@@ -92,7 +92,9 @@ class Store:
         with self._told():
             self._link.execute("BEGIN IMMEDIATE")
             try:
-                self._link.executemany(f"INSERT OR IGNORE INTO cases ({', '.join(_COLUMNS)}) VALUES ({places})", values)
+                self._link.executemany(
+                    f"INSERT INTO cases ({', '.join(_COLUMNS)}) VALUES ({places}) ON CONFLICT (key) DO NOTHING", values
+                )
                 self._link.execute("COMMIT")
             except BaseException:
                 if self._link.in_transaction:
