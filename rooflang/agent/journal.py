@@ -96,11 +96,15 @@ def replay(
 
 def run_line(session: Session, line: str, *, where: str = "line") -> None:
     """Take the action, or all those of the macro, that a line names. Raises a typed error; then nothing has changed."""
+    from rooflang.agent.macros import MACROS, run_macro
+
     name, target, given = split_line(line, where=where)
     if name in rule_names():
         session.apply(make_action(name, target, given, where=where))
+    elif name in MACROS:
+        run_macro(session, name, {**({"target": target} if target else {}), **given}, where=where)
     else:
-        raise UnknownNameError("primitive", name[:60], rule_names(), where=where)
+        raise UnknownNameError("primitive or macro", name[:60], (*rule_names(), *MACROS), where=where)
 
 
 def _split(text: str, where: str) -> tuple[dict[str, tuple[int, str]], list[tuple[int, str]]]:

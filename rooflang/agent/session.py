@@ -179,8 +179,8 @@ class Session:
         return Session(self.world, self.overlap, self._history)
 
     def run(self, text: str) -> None:
-        """Take the actions of some lines of text, those of a journal's body. Raises at the first that does not apply;
-        those before it stay taken."""
+        """Take the actions of some lines of text, macros too, as in a journal's body. Raises at the first that does not
+        apply; those before it stay taken."""
         from rooflang.agent.journal import run_line
 
         for number, line in enumerate(text.splitlines(), start=1):
@@ -206,7 +206,13 @@ class Session:
             raise PlacementError(
                 "its actions lead to another plan", where="certificate", hint="it is no single plan of rules"
             )
-        self._history, self._simulated = trial._history, {}
+        self.adopt(trial)
+
+    def adopt(self, other: Session) -> None:
+        """Stand where a branch of this session stands. Raises `ValueRangeError` for a session that is none."""
+        if other.world is not self.world or other._history[: len(self._history)] != self._history:
+            raise ValueRangeError("it is no branch of this session", where="adopt", expected="what branch() returned")
+        self._history, self._simulated = other._history, {}
 
     def actions(self, filter: str = "", *, predict: bool = True, limit: int = 0) -> list[Proposal]:
         """What can be done now: see `proposals.proposals`."""
