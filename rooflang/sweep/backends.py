@@ -6,8 +6,12 @@ Each backend takes jobs one by one as it has room for them, and gives back what 
 from __future__ import annotations
 
 import importlib
+import os
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from types import ModuleType
 from typing import Any, Literal, TypeVar, get_args
 
@@ -19,6 +23,9 @@ Backend = Literal["local", "dask", "ray"]
 
 #: Jobs that are sent to a cluster ahead, for each of its cores.
 _AHEAD = 2
+
+#: How often a worker looks whether the process that began the sweep is still there.
+_WATCH_S = 1.0
 
 _LIBRARIES = {"sweep": "joblib", "dask": "distributed", "ray": "ray"}
 
@@ -59,7 +66,22 @@ def _in_processes(jobs: Iterable[Job], workers: int) -> Iterator[Done]:
 def _run_in_worker(job: Job) -> Done:
     """Ctrl-C reaches every process of a terminal; the one that began the sweep ends it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _end_with_parent()
     return run_job(job)
+
+
+@cache
+def _end_with_parent() -> None:
+    """Let this worker end when the process that began the sweep does, were it killed: joblib's wait minutes for more
+    work."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_WATCH_S)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _on_dask(jobs: Iterable[Job], address: str) -> Iterator[Done]:
