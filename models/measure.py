@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rooflang.assumptions import Assumptions
 from rooflang.ir.graph import Graph
 from rooflang.ir.op import op_kind
@@ -18,11 +20,13 @@ def parameters(graph: Graph) -> float:
 
 def active_parameters(graph: Graph) -> float:
     """Weights that one token meets: of weights per expert, the share of the experts that a token is routed to."""
-    active = 0.0
+    return float(sum(share * weight.elements(graph.sizes) for weight, share in met(graph)))
+
+
+def met(graph: Graph) -> Iterator[tuple[Tensor, float]]:
+    """Weights, each with the share of it that one token meets."""
     for weight in _weights(graph):
-        share = max(op.operands[0].fill for op, _ in graph.consumers[weight.name])
-        active += share * weight.elements(graph.sizes)
-    return active
+        yield weight, max(op.operands[0].fill for op, _ in graph.consumers[weight.name])
 
 
 def weight_bytes(graph: Graph) -> float:

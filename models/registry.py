@@ -14,7 +14,6 @@ from rooflang.assumptions import PHYSICAL, Assumptions
 from rooflang.errors import ModelError, UnknownNameError, ValueRangeError
 from rooflang.ir.graph import Graph
 from rooflang.models.extensions import check_extensions
-from rooflang.models.measure import active_parameters, parameters
 from rooflang.models.workload import Workload
 
 _CONFIGS = Path(__file__).parent / "configs"
@@ -50,7 +49,8 @@ class Description:
     """A model in numbers and words.
 
     Parameters are counted in the graph of a decode step under the physical profile, without the multi-token-prediction
-    layer; the active ones are those that a token meets, the whole embedding table among them.
+    layer; the active ones are those that a token meets, the whole embedding table among them. A request keeps
+    `kv_bytes_per_token` for each token of its context, and `kept_bytes` whatever its context.
     """
 
     name: str
@@ -58,8 +58,11 @@ class Description:
     max_context: int
     parameters: float
     active_parameters: float
+    kv_bytes_per_token: float
+    kept_bytes: float
     attention: str
     ffn: str
+    formats: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,16 +114,21 @@ class Model:
         return replace(self, config=replace(self.config, formats=formats))
 
     def describe(self) -> Description:
-        """The model in numbers and words; it builds a graph to count parameters."""
-        graph = self.build(Workload(stage="decode", context=1, batch=1))
+        """The model in numbers and words; it builds graphs to count parameters and bytes of cache."""
+        from rooflang.models.counts import counts, kept_bytes, kv_bytes_per_token
+
+        size = counts(self)
         return Description(
             name=self.name,
             layers=self.layers,
             max_context=self.max_context,
-            parameters=parameters(graph),
-            active_parameters=active_parameters(graph),
+            parameters=size.parameters,
+            active_parameters=size.active,
+            kv_bytes_per_token=kv_bytes_per_token(self),
+            kept_bytes=kept_bytes(self),
             attention=self.config.attention_words,
             ffn=self.config.ffn_words,
+            formats=size.words,
         )
 
 
@@ -149,21 +157,37 @@ def load(name_or_path: str | Path) -> Model:
 
 def _read(path: Path) -> Config:
     """The config record of the family that the file's `model_type` names."""
-    try:
-        fields = msgspec.json.decode(path.read_bytes())
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ModelError(f"not JSON: {error}", where=str(path)) from error
-    except OSError as error:
-        raise ModelError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    fields = _json(path)
     if not isinstance(fields, dict):
         raise ModelError("no model_type", where=str(path), expected="the config.json of a published checkpoint")
     family = fields.get("model_type")
     if not isinstance(family, str) or family not in _FAMILIES:
         from rooflang.models.hf import read
 
-        return read(fields, str(path), others=_FAMILIES)
+        return read(_with_sidecar(fields, path), str(path), others=_FAMILIES)
     record: type[Any] = importlib.import_module(_FAMILIES[family]).Config
     try:
         return cast(Config, msgspec.convert(fields, record))
     except msgspec.ValidationError as error:
         raise ModelError(str(error), where=str(path)) from error
+
+
+def _json(path: Path) -> Any:
+    """What a JSON file holds."""
+    try:
+        return msgspec.json.decode(path.read_bytes())
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ModelError(f"not JSON: {error}", where=str(path)) from error
+    except OSError as error:
+        raise ModelError(f"cannot be read: {error.strerror}", where=str(path)) from error
+
+
+def _with_sidecar(fields: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The fields, with the quantisation that NVIDIA's ModelOpt writes into a file of its own beside a config.json."""
+    beside = path.with_name("hf_quant_config.json")
+    if path.name != "config.json" or "quantization_config" in fields or not os.path.isfile(beside):
+        return fields
+    stated = _json(beside)
+    if not isinstance(stated, dict) or not isinstance(stated.get("quantization"), dict):
+        raise ModelError("no quantization", where=str(beside), expected="the hf_quant_config.json of a checkpoint")
+    return {**fields, "quantization_config": {"quant_method": "modelopt", **stated["quantization"]}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rooflang.assumptions import Assumptions
 from rooflang.ir.graph import Graph
 from rooflang.ir.tensor import Tensor
+from rooflang.models.common.draft import drafted
 from rooflang.models.common.ends import last_token
 from rooflang.models.hf.attention import attend
 from rooflang.models.hf.ends import embedding, next_token, norm
@@ -17,8 +18,9 @@ from rooflang.models.workload import Workload
 def build(name: str, decoder: Decoder, workload: Workload, assumptions: Assumptions) -> Graph:
     """The verified graph of one step.
 
-    Blocks are `embed`, `layers.<n>` and `head`. The outputs are the next tokens (batch), then what the step leaves
-    behind: in prefill every layer's caches and states, in decode new KV entries where the profile appends none.
+    Blocks are `embed`, `layers.<n>` and `head`, and `draft` where a decode step drafts tokens. The outputs are the next
+    tokens (batch), then those drafted, then what the step leaves behind: in prefill every layer's caches and states, in
+    decode new KV entries where the profile appends none.
     """
     s = Scope(f"{name} {workload.stage}", decoder, workload, assumptions, dim_table(decoder, workload))
     s.enter("embed")
@@ -27,7 +29,19 @@ def build(name: str, decoder: Decoder, workload: Workload, assumptions: Assumpti
         s.enter(f"layers.{number}")
         x = _layer(s, number, layer, x)
     s.enter("head")
-    return s.graph.build(next_token(s, last_token(s, x)), *s.left)
+    found = next_token(s, last_token(s, x))
+    return s.graph.build(found, *_drafted(s, found, x), *s.left)
+
+
+def _drafted(s: Scope, found: Tensor, x: Tensor) -> tuple[Tensor, ...]:
+    """Ids of the tokens that the step drafts; none in a plain step."""
+    c = s.config
+
+    def layer(number: int, x: Tensor, tokens: Tensor) -> Tensor:
+        return _layer(s, c.layers + number, c.stack[-1], x)
+
+    layers, plain = c.draft_layers, c.formats.plain
+    return drafted(s, found, x, layers=layers, layer=layer, read=lambda last: last, tied=c.tied, dtype=plain)
 
 
 def _layer(s: Scope, number: int, layer: Layer, x: Tensor) -> Tensor:

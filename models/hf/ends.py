@@ -32,10 +32,8 @@ def next_token(s: Scope, x: Tensor) -> Tensor:
     c = s.config
     tokens = " ".join(d for d in x.dims if d != "hidden")
     x = norm(s, "norm", x)
-    if c.tied:
-        weight = s.shared("embed.table", "vocab hidden")
-    else:
-        weight = s.weight("head_w", "hidden vocab", c.formats.head)
+    table, own = ("embed.table", "vocab hidden"), ("head.head_w", "hidden vocab", c.formats.head)
+    weight = s.shared(*table) if c.tied else s.shared(*own)
     logits = s.op("logits", "matmul", [x, weight], f"{tokens} vocab", group="head")
     if c.head_bias:
         logits = s.op("logits_bias", "bias", [logits, s.weight("head_b", "vocab")], f"{tokens} vocab", group="head")

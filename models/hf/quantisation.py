@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Literal
 
@@ -16,10 +16,16 @@ Part = Literal["attention", "dense", "shared", "experts", "head"]
 #: Modules of a layer, as checkpoints name them, that stand for a part of it. Where any of them is left out of the
 #: quantisation, the part is.
 MODULES: Mapping[Part, tuple[str, ...]] = {
-    "attention": ("self_attn.q_proj", "self_attn.q_b_proj", "self_attn.o_proj", "self_attn.qkv_proj"),
+    "attention": (
+        "self_attn.q_proj",
+        "self_attn.q_b_proj",
+        "self_attn.o_proj",
+        "self_attn.qkv_proj",
+        "linear_attn.out_proj",
+    ),
     "dense": ("mlp.gate_proj", "mlp.down_proj", "mlp.gate_up_proj"),
     "shared": ("mlp.shared_experts.gate_proj", "mlp.shared_expert.gate_proj", "block_sparse_moe.shared_experts.w1"),
-    "experts": ("mlp.experts.0.gate_proj", "mlp.experts.0.down_proj", "block_sparse_moe.experts.0.w1"),
+    "experts": ("mlp.experts.0.gate_proj", "mlp.experts.0.down_proj", "block_sparse_moe.experts.0.w1", "mlp.experts"),
 }
 PARTS: tuple[Part, ...] = ("attention", "dense", "shared", "experts")
 
@@ -42,8 +48,9 @@ _PLAIN = {"bfloat16": "bf16", "float16": "bf16", "float32": "fp32"}
 class Formats:
     """Dtypes of the weights of every part of a layer, of the head, and of cache entries.
 
-    `plain` is the dtype of what is not quantised: norms, routers, embedding, and the parts of layers in `kept`.
-    16-bit floats are called bf16, whichever they are: they have the same size and peak rate.
+    `plain` is the dtype of what is not quantised: norms, routers, embedding. `own` are parts of single layers that have
+    another dtype than that part of the others. 16-bit floats are called bf16, whichever they are: they have the same
+    size and peak rate.
     """
 
     plain: str = "bf16"
@@ -53,11 +60,11 @@ class Formats:
     experts: str = "bf16"
     head: str = "bf16"
     cache: str = "bf16"
-    kept: frozenset[tuple[int, Part]] = frozenset()
+    own: Mapping[tuple[int, Part], str] = field(default_factory=dict, hash=False)
 
     def of(self, part: Part, layer: int) -> str:
         """Dtype of the weights of a part of a layer, counted from 0."""
-        return self.plain if (layer, part) in self.kept else str(getattr(self, part))
+        return self.own.get((layer, part)) or str(getattr(self, part))
 
     def changed(self, *, weights: str | None = None, cache: str | None = None) -> Formats:
         """The same with other formats. Weights: all products of the layers; routers, embedding and head stay.
@@ -67,7 +74,7 @@ class Formats:
         new = self
         if weights is not None:
             dtype = _known("weight format", weights, WEIGHTS, "--weights")
-            new = replace(new, attention=dtype, dense=dtype, shared=dtype, experts=dtype, kept=frozenset())
+            new = replace(new, attention=dtype, dense=dtype, shared=dtype, experts=dtype, own={})
         if cache is not None:
             new = replace(new, cache=_known("cache format", cache, CACHES, "--kv"))
         return new
@@ -89,17 +96,35 @@ def read_formats(fields: Fields, layers: int) -> Formats:
     if not fields.has("quantization_config"):
         return formats
     stated = fields.part("quantization_config")
-    method = stated.one_of("quant_method", tuple(_METHODS))
+    if _scheme_bits(stated) == 8:
+        formats = replace(formats, cache="fp8")
+    if stated.text("quant_algo", "") == "MIXED_PRECISION":
+        return replace(formats, own=_listed_layers(stated, layers))
+    method = stated.one_of("quant_method", tuple(_METHODS), "modelopt" if stated.has("quant_algo") else None)
     dtype, left_out = _METHODS[method](stated)
-    kept = {
-        (layer, part)
+    own = {
+        (layer, part): plain
         for layer in range(layers)
         for part in PARTS
         if any(_left_out(f"model.layers.{layer}.{module}", left_out) for module in MODULES[part])
     }
-    if _scheme_bits(stated) == 8:
-        formats = replace(formats, cache="fp8")
-    return replace(formats, attention=dtype, dense=dtype, shared=dtype, experts=dtype, kept=frozenset(kept))
+    return replace(formats, attention=dtype, dense=dtype, shared=dtype, experts=dtype, own=own)
+
+
+def _listed_layers(fields: Fields, layers: int) -> dict[tuple[int, Part], str]:
+    """ModelOpt's mixed precision: a list of modules with the algorithm of each. What it does not list is plain."""
+    listed = fields.part("quantized_layers")
+    algorithms: dict[str, str] = {}
+    for name in listed.raw():
+        algorithm = listed.part(name).one_of("quant_algo", tuple(_ALGORITHMS))
+        algorithms[name.rpartition("layers.")[2]] = _ALGORITHMS[algorithm]
+    found: dict[tuple[int, Part], str] = {}
+    for layer in range(layers):
+        for part in PARTS:
+            own = next((algorithms[f"{layer}.{m}"] for m in MODULES[part] if f"{layer}.{m}" in algorithms), "")
+            if own:
+                found[layer, part] = own
+    return found
 
 
 def _left_out(module: str, patterns: Sequence[str]) -> bool:
@@ -183,16 +208,25 @@ def _modelopt(fields: Fields) -> tuple[str, tuple[str, ...]]:
     if not fields.has("quant_algo"):
         dtype, more = _compressed(fields)
         return dtype, (*left_out, *more)
-    algorithm = fields.one_of("quant_algo", ("FP8", "NVFP4"))
-    return ("fp8" if algorithm == "FP8" else "nvfp4"), left_out
+    return _ALGORITHMS[fields.one_of("quant_algo", tuple(_ALGORITHMS))], left_out
 
 
 def _scheme_bits(fields: Fields) -> int:
     """Bits of a cache entry's element where the config states them, else 0."""
-    if fields.has("kv_cache_scheme"):
+    if isinstance(fields.raw().get("kv_cache_scheme"), dict):
         return fields.part("kv_cache_scheme").count("num_bits")
-    return 8 if fields.text("kv_cache_quant_algo", "none").upper() == "FP8" else 0
+    return 8 if fields.text(fields.first("kv_cache_quant_algo", "kv_cache_scheme"), "none").upper() == "FP8" else 0
 
+
+#: ModelOpt's algorithms.
+_ALGORITHMS = {
+    "FP8": "fp8",
+    "FP8_PB_WO": "fp8_block",
+    "NVFP4": "nvfp4",
+    "W4A16_NVFP4": "nvfp4",
+    "W4A8_MXFP4_FP8": "mxfp4",
+    "W4A16_AWQ": "int4_g128z",
+}
 
 _METHODS = {
     "fp8": _fp8,

@@ -75,8 +75,8 @@ class Latent:
 class Delta:
     """A gated delta rule: a state of key × value elements per value head. `decay`: one number per head (Gated DeltaNet,
     arXiv 2412.06464), or one per channel of the keys by way of `decay_rank` (Kimi Delta Attention). `gate_rank`: the
-    output gate's, 0 for a product of full rank. `taps`: inputs of the short convolutions. `state_dtype`: of the state as
-    it is kept between steps."""
+    output gate's, 0 for a product of full rank. `taps`: inputs of the short convolutions. `state_dtype`: of the state
+    as it is kept between steps."""
 
     heads: int
     key_heads: int
@@ -131,8 +131,8 @@ class Dense:
 class Experts:
     """A mixture of experts: `chosen` of `count`, each of `width`, beside a shared one of `shared` in all (0 for none),
     which `shared_gate` weighs by a sigmoid per token. `bias`: the experts' products have one, and `router_bias` the
-    router's; `choice_bias`: a number per expert that is added for the choice only. `scores`: what the chosen are weighed
-    by (`rooflang.ir.kinds.moe`)."""
+    router's; `choice_bias`: a number per expert that is added for the choice only. `scores`: what the chosen are
+    weighed by (`rooflang.ir.kinds.moe`)."""
 
     count: int
     chosen: int
@@ -169,7 +169,8 @@ class Decoder:
 
     `norm`: RMS norm with a gain, or layer norm with gain and bias. `sandwich`: sub-layers are normed after as well as
     before (Gemma 2, GLM-4). `scaled`: embeddings are multiplied by √hidden. `logit_cap`: the head's logits are squashed
-    by tanh, 0 for none. `formats`: how weights and caches are stored.
+    by tanh, 0 for none. `formats`: how weights and caches are stored. `draft_layers`: layers for multi-token
+    prediction, of the last layer's kind.
     """
 
     model_type: str
@@ -184,6 +185,7 @@ class Decoder:
     scaled: bool = False
     logit_cap: float = 0.0
     head_bias: bool = False
+    draft_layers: int = 0
 
     @property
     def layers(self) -> int:

@@ -11,20 +11,20 @@ from rooflang.cli.program import Group
 if TYPE_CHECKING:
     from rooflang.models import Description
 
+_EPILOG = "\b\nExamples:\n  rooflang models show deepseek-v4-pro\n  rooflang models show ./config.json"
 
-@click.group(
-    "models", cls=Group, invoke_without_command=True, epilog="\b\nExample:\n  rooflang models show deepseek-v4-pro"
-)
+
+@click.group("models", cls=Group, invoke_without_command=True, epilog=_EPILOG)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """List the registered models. Commands that take one also take the config.json of a model of the same family."""
+    """List the registered models. Commands that take one also take a config.json, or the folder that holds one."""
     if ctx.invoked_subcommand is not None:
         return
     from rooflang.models import load, model_names
     from rooflang.report.layout import table
 
-    rows = [_row(load(name).describe()) for name in model_names()]
-    click.echo(table(("<model", "layers", "parameters", "active", "context up to"), rows))
+    heads = ("<model", "layers", "parameters", "active", "cache/token", "context up to")
+    click.echo(table(heads, [_row(load(name).describe()) for name in model_names()]))
 
 
 @command.command("show")
@@ -35,20 +35,43 @@ def show(name: str) -> None:
     from rooflang.report.layout import facts
 
     about = load(name).describe()
-    titles = ("model", "layers", "parameters", "active per token", "context up to")
-    rows = [*zip(titles, _row(about), strict=True), ("attention", about.attention), ("FFN", about.ffn)]
+    titles = ("model", "layers", "parameters", "active per token", "cache per token", "context up to")
+    rows = list(zip(titles, _row(about), strict=True))
+    if about.kept_bytes:
+        rows.append(("cache beside that", f"{about.kept_bytes:,.0f} B of windows and states per request"))
+    rows += [("attention", about.attention), ("FFN", about.ffn), ("stored as", about.formats)]
     click.echo(facts(rows, indent=""))
+
+
+@command.command("published")
+def published() -> None:
+    """Compare the parameters counted here with those that the models' publishers print."""
+    from rooflang.models import load
+    from rooflang.models.counts import counts
+    from rooflang.models.published import published_parameters
+    from rooflang.report.layout import table
+
+    rows = []
+    for figures in published_parameters():
+        found = counts(load(figures.model))
+        row = [figures.model, _billions(figures.total_of(found)), figures.total]
+        row += [_billions(figures.active_of(found)), figures.active] if figures.active else ["", ""]
+        left_out = dict.fromkeys(filter(None, (figures.total_without, figures.active_without)))
+        rows.append([*row, ", ".join(left_out)])
+    heads = ("<model", "parameters", "published", "active", "published", "<without")
+    click.echo(table(heads, rows))
 
 
 def _row(about: Description) -> tuple[str, ...]:
     return (
         about.name,
         str(about.layers),
-        _show_parameters(about.parameters),
-        _show_parameters(about.active_parameters),
+        _billions(about.parameters),
+        _billions(about.active_parameters),
+        f"{about.kv_bytes_per_token:,.0f} B",
         f"{about.max_context:,}",
     )
 
 
-def _show_parameters(count: float) -> str:
-    return f"{count / 1e9:,.1f} B"
+def _billions(count: float) -> str:
+    return f"{count / 1e9:,.2f} B"

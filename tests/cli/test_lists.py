@@ -44,12 +44,13 @@ def test_an_unknown_one_is_answered_with_the_nearest(run: Run, command: str) -> 
 
 def test_every_model_of_the_paper_is_listed(run: Run) -> None:
     text = run("models").stdout
-    assert [line.split()[0] for line in text.splitlines()[1:]] == [
-        "deepseek-v4-flash",
-        "deepseek-v4-pro",
-        "glm-5.3",
-        "kimi-k3",
-    ]
+    listed = {line.split()[0] for line in text.splitlines()[1:]}
+    assert {"deepseek-v4-flash", "deepseek-v4-pro", "glm-5.3", "kimi-k3"} <= listed
+
+
+def test_published_parameters_stand_beside_those_that_are_counted(run: Run) -> None:
+    (line,) = [line for line in run("models", "published").stdout.splitlines() if line.startswith("gpt-oss-120b")]
+    assert line.split() == ["gpt-oss-120b", "116.83", "B", "116.83B", "5.13", "B", "5.13B", "embedding"]
 
 
 def test_a_model_tells_its_layers_and_parameters(run: Run) -> None:

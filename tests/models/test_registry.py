@@ -34,7 +34,7 @@ def test_every_registered_model_builds_both_stages(name: str) -> None:
     model = load(name)
     assert model.name == name
     for stage in ("prefill", "decode"):
-        graph = model.build(Workload(stage=stage, context=8192, batch=4))  # type: ignore[arg-type]
+        graph = model.build(Workload(stage=stage, context=4096, batch=4))  # type: ignore[arg-type]
         assert graph.name == f"{name} {stage}"
         assert len({op.block for op in graph.ops}) == model.layers + 2
 

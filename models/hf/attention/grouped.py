@@ -53,7 +53,9 @@ def _turned(s: Scope, a: Grouped, name: str, x: Tensor) -> Tensor:
     if not a.rotary:
         return x
     part: dict[str, Any] = {"fraction": a.rotary / a.head_dim} if a.rotary < a.head_dim else {}
-    positions = s.graph.input("positions", s.rows, "int32")
+    # Tokens that are drafted one by one stand elsewhere than those that are checked before.
+    later = s.rows == "batch" and s.assumptions.draft_tokens
+    positions = s.graph.input("draft_positions" if later else "positions", s.rows, "int32")
     return s.op(f"{name}_rope", "rope", [x, positions], " ".join(x.dims), group="rope", **part)
 
 

@@ -1,5 +1,5 @@
-"""Lightning attention (MiniMax-01, arXiv 2501.08313, section 2.2): queries, keys and values after a silu, linear attention
-with a fixed decay per head, a norm over all heads, and an output gate."""
+"""Lightning attention (MiniMax-01, arXiv 2501.08313, section 2.2): queries, keys and values after a silu, linear
+attention with a fixed decay per head, a norm over all heads, and an output gate."""
 
 from __future__ import annotations
 

@@ -16,8 +16,9 @@ def _deepseek(f: Fields, own: Latent, *, correction: bool) -> Decoder:
     plain = dense(f)
     layers = f.count("num_hidden_layers")
     ffns: list[FeedForward] = [routed if i >= first and i % every == 0 else plain for i in range(layers)]
-    f.skip("num_nextn_predict_layers", "ep_size", "aux_loss_alpha", "seq_aux")
-    return decoder(f, [Layer(attention=own, ffn=ffn) for ffn in ffns])
+    f.skip("ep_size", "aux_loss_alpha", "seq_aux")
+    drafts = f.count("num_nextn_predict_layers", 0, least=0)
+    return decoder(f, [Layer(attention=own, ffn=ffn) for ffn in ffns], draft_layers=drafts)
 
 
 def _v2(f: Fields) -> Decoder:

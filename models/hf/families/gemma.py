@@ -1,5 +1,5 @@
-"""Gemma 1 to 3: GELU, embeddings scaled by √hidden, a tied head; from Gemma 2 on layers of a window among the others and
-norms on both sides of a sub-layer."""
+"""Gemma 1 to 3: GELU, embeddings scaled by √hidden, a tied head; from Gemma 2 on layers of a window among the others,
+and norms on both sides of a sub-layer."""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ def _glm4_moe(f: Fields) -> Decoder:
     routed = experts(f, "n_routed_experts", shared=shared, choice_bias=True, scores="sigmoid")
     plain = dense(f)
     ffns: list[FeedForward] = [plain if i < first else routed for i in range(layers)]
-    f.skip("num_nextn_predict_layers")
-    return decoder(f, [Layer(attention=own, ffn=ffn) for ffn in ffns])
+    drafts = f.count("num_nextn_predict_layers", 0, least=0)
+    return decoder(f, [Layer(attention=own, ffn=ffn) for ffn in ffns], draft_layers=drafts)
 
 
 READERS = {"glm": _glm, "glm4": _glm4, "glm4_moe": _glm4_moe}

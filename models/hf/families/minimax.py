@@ -46,9 +46,10 @@ def _m2(f: Fields) -> Decoder:
         choice_bias=f.flag("use_routing_bias", True),
         scores="sigmoid",
     )
-    f.skip("use_mtp", "num_mtp_modules", "mtp_transformer_layers", "layernorm_full_attention_beta")
+    f.skip("mtp_transformer_layers", "layernorm_full_attention_beta")
     f.skip("layernorm_linear_attention_beta", "layernorm_mlp_beta")
-    return decoder(f, alike(f, Layer(attention=own, ffn=ffn)))
+    drafts = f.count("num_mtp_modules", 0, least=0) if f.flag("use_mtp", False) else 0
+    return decoder(f, alike(f, Layer(attention=own, ffn=ffn)), draft_layers=drafts)
 
 
 READERS = {"minimax_m1": _m1, "minimax": _m1, "minimax_m2": _m2}

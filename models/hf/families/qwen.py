@@ -50,6 +50,7 @@ def _qwen2_moe(f: Fields) -> Decoder:
 
 
 def _qwen3_moe(f: Fields) -> Decoder:
+    f.skip("qkv_bias", "shared_expert_intermediate_size", "use_qk_norm")  # in some files; transformers reads none
     return _sparse(f, attention(f, window=_window(f), qk_norm="head"))
 
 
