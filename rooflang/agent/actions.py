@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from rooflang.errors import UnknownNameError, ValueRangeError
+from rooflang.report.numbers import show_layers
 from rooflang.rules import rule_names
+from rooflang.units import parse_layers
 
 #: What an action on the whole graph is applied to.
 GRAPH = "graph"
@@ -27,7 +29,7 @@ GRAPH = "graph"
 #: A name longer than this is none of ours; it would only make an error message as long.
 LONGEST_NAME = 500
 
-_RUN = re.compile(r"(\d+)(?:x(\d+))?")
+_RUN = re.compile(r"\d{1,4}(x\d{1,4})?")
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -144,26 +146,10 @@ def check_primitive(name: str, *, where: str) -> None:
         raise UnknownNameError("primitive", _clip(name), rule_names(), where=where)
 
 
-def show_counts(counts: Iterable[int]) -> str:
-    """`3,4x14,2` for 3, fourteen times 4, and 2."""
-    runs: list[list[int]] = []
-    for count in counts:
-        if runs and runs[-1][0] == count:
-            runs[-1][1] += 1
-        else:
-            runs.append([count, 1])
-    return ",".join(f"{count}x{times}" if times > 1 else str(count) for count, times in runs)
-
-
-def read_counts(text: str, where: str) -> tuple[int, ...]:
-    """The reverse of `show_counts`. Raises `ValueRangeError`."""
-    out: list[int] = []
-    for part in text.split(","):
-        found = _RUN.fullmatch(part)
-        if found is None or len(part) > 9 or len(out) > 10**4:
-            raise ValueRangeError(f"{_clip(part)!r}", where=where, expected="numbers of layers, such as 3,4x14,2")
-        out += [int(found[1])] * int(found[2] or 1)
-    return tuple(out)
+def _read_layers(text: str, where: str) -> tuple[int, ...]:
+    if not all(_RUN.fullmatch(part) for part in text.split(",")) or len(text) > LONGEST_NAME:
+        raise ValueRangeError(f"{_clip(text)!r}", where=where, expected="numbers of layers, such as 3,4x14,2")
+    return parse_layers(text, where=where)
 
 
 def _read_mesh(text: str, where: str) -> tuple[int, ...]:
@@ -185,12 +171,12 @@ def _clip(text: str) -> str:
 
 _READ: dict[str, Callable[[str, str], object]] = {
     "mesh": _read_mesh,
-    "layers": read_counts,
+    "layers": _read_layers,
     "stream": _read_number,
     "stage": _read_number,
     "stages": _read_number,
 }
 _SHOW: dict[str, Callable[[Any], str]] = {
     "mesh": lambda sizes: "x".join(map(str, sizes)),
-    "layers": show_counts,
+    "layers": show_layers,
 } | dict.fromkeys(("stream", "stage", "stages"), str)

@@ -188,6 +188,8 @@ def run_macro(session: Session, name: str, given: Mapping[str, str], *, where: s
         if set(missing) - {"script"} <= set(given):
             raise
         raise ValueRangeError(f"{name} lacks a parameter", where=where, expected=", ".join(missing[1:])) from error
+    if len(trial.entries) == len(session.entries):
+        raise RefusedError("nothing-found", f"{words} finds nothing to do", where=where)
     session.adopt(trial)
 
 

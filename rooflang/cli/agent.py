@@ -1,0 +1,73 @@
+"""`rooflang agent`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rooflang.cli import options
+from rooflang.cli.output import JsonTarget
+from rooflang.cli.program import Group
+from rooflang.cli.types import Known, hardware_names
+from rooflang.errors import ValueRangeError
+
+_EXAMPLES = """\b
+Example:
+  rooflang agent replay session.journal --json plan.json
+  rooflang verify plan.json
+"""
+
+
+@click.group("agent", cls=Group, epilog=_EXAMPLES)
+def command() -> None:
+    """Plans made one primitive at a time: by a person, a script, or a language model."""
+
+
+@command.command("replay", epilog=_EXAMPLES)
+@click.argument("file", metavar="FILE.journal")
+@click.option("--model", metavar="MODEL", help="The config.json or graph file, if the model is no registered one.")
+@click.option(
+    "--hardware",
+    type=Known("hardware", hardware_names, suffix=".toml"),
+    metavar="NAME|FILE.toml",
+    help="The hardware file, if the platform is no shipped one.",
+)
+@options.json_file
+def replay(file: str, model: str | None, hardware: str | None, target: JsonTarget | None) -> None:
+    """Replay a journal, simulating after each of its lines.
+
+    Every line passes the checks that it passed when it was written; the first that does not apply is named. With --json
+    the plan that it ends with is written as a result, which `rooflang verify` checks and `rooflang simulate --replay`
+    looks into.
+    """
+    from rooflang.agent.replayed import replayed, show_rows
+    from rooflang.report.inputs import point_inputs
+    from rooflang.search.inputs import digest
+    from rooflang.search.point import RESULT_SCHEMA
+    from rooflang.search.progress import Progress
+
+    progress = Progress()
+    steps = []
+    try:
+        for step in replayed(_text(file), where=file, model=model, hardware=hardware):
+            steps.append(step)
+            progress.say(f"{step[0].actions} actions: {step[0].line}")
+    finally:
+        progress.done()
+    rows, session = [row for row, _ in steps], steps[-1][1]
+    if target is not None:
+        point = session.point()
+        layout = {"certificate": digest(point.certificate)}
+        inputs = point_inputs(point, session.problem, layout=layout, overlap=session.overlap)
+        told = {"schema": RESULT_SCHEMA, "inputs": inputs, "point": point.to_json()}
+        target.write({**told, "journal": [row.to_json() for row in rows]})
+    if target is None or target.path is not None:
+        click.echo(show_rows(rows))
+
+
+def _text(file: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueRangeError(f"cannot be read: {error}", where=file, expected="a journal, as UTF-8 text") from error
