@@ -32,6 +32,7 @@ Exit codes:
         "optimize": ("rooflang.cli.optimize", "find the frontier of throughput and interactivity"),
         "simulate": ("rooflang.cli.simulate", "simulate one configuration"),
         "sweep": ("rooflang.cli.sweep", "search many configurations, on one machine or many"),
+        "agent": ("rooflang.cli.agent", "make a plan one primitive at a time, or replay one"),
         "models": ("rooflang.cli.models", "list the models, or show one"),
         "hardware": ("rooflang.cli.hardware", "list the platforms, show one, or check a file"),
         "rules": ("rooflang.cli.rules", "list the rewrite rules, or show one"),
