@@ -1,0 +1,152 @@
+"""Limits of a search: each ends it with its own reason, keeps what was found, and leaves bounds true."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from rooflang.errors import LimitReached, RooflangError, UnreachableError, ValueRangeError
+from rooflang.search.api import optimize
+from rooflang.search.point import Point, Result
+from rooflang.search.progress import Progress
+from rooflang.search.verify import certified
+
+from .toys import perceptron
+
+
+def run(**changes: Any) -> Result:
+    given: dict[str, Any] = {"hardware": "b300", "gpus": 4, "batch": [8, 64, 512], "pp": 1}
+    return optimize(perceptron(), **{**given, **changes})
+
+
+@pytest.mark.parametrize("name", ["time_limit_s", "memory_limit_bytes"])
+@pytest.mark.parametrize("value", [math.nan, 0.0, -1.0])
+def test_limits_are_above_zero(name: str, value: float) -> None:
+    with pytest.raises(ValueRangeError, match="--" + name.split("_")[0] + "-limit"):
+        run(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("gap", math.nan), ("gap", -0.1), ("gap", 1.0), ("node_limit", 0), ("seed", -1), ("seed", 2**32)],
+)
+def test_efforts_that_are_none(name: str, value: float) -> None:
+    with pytest.raises(ValueRangeError):
+        run(**{name: value})
+
+
+def test_the_time_limit_holds_beside_a_progress_of_ones_own() -> None:
+    with pytest.raises(LimitReached, match="time limit"):
+        run(progress=Progress(), time_limit_s=1e-9)
+    with pytest.raises(LimitReached, match="time limit"):
+        run(progress=Progress(limit_s=0.0))
+    # Neither is used up by a search before.
+    shared = Progress()
+    with pytest.raises(LimitReached):
+        run(progress=shared, time_limit_s=1e-9)
+    assert run(progress=shared).stopped_by == "complete"
+
+
+def test_a_memory_limit_has_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(LimitReached, match="memory limit"):
+        run(memory_limit_bytes=1.0)
+    assert run(memory_limit_bytes=1e15).stopped_by == "complete"
+    measured = iter([1] * 40 + [2**40] * 1000)
+    monkeypatch.setattr("rooflang.search.progress._resident_bytes", lambda: next(measured))
+    for search in ("egraph", "grid"):
+        some = run(memory_limit_bytes=2**30, search=search, batch=None)
+        if some.stopped_by == "memory limit":
+            assert some.frontier
+            return
+    raise AssertionError("no search asked how much memory it has")
+
+
+def test_a_node_limit_is_told_and_bounds_say_so() -> None:
+    whole = run()
+    rows = 10
+    while True:  # the smallest e-graph that has a plan
+        try:
+            cut = run(node_limit=rows)
+            break
+        except RooflangError as error:
+            assert not isinstance(error, LimitReached) or "node limit" in error.what
+            rows *= 2
+    assert cut.stopped_by == "node limit"
+    assert all("node limit" in point.bound_scope for point in cut.frontier)
+    assert whole.stopped_by == "complete"
+    assert max(p.sim.tok_s_gpu for p in cut.points) <= max(p.sim.tok_s_gpu for p in whole.points) * 1.01
+
+
+def test_a_wider_gap_is_kept_to() -> None:
+    for gap in (0.0, 0.3):
+        for point in run(gap=gap).points:
+            assert point.gap is not None and point.gap <= max(2 * gap, 0.02)
+
+
+def test_the_seed_changes_the_numbers_of_the_evaluation_and_no_plan() -> None:
+    one, same, other = run(seed=1), run(seed=1), run(seed=2)
+    assert [p.to_json() for p in one.frontier] == [p.to_json() for p in same.frontier]
+    assert one.inputs == same.inputs != other.inputs
+    assert [p.sim for p in one.frontier] == [p.sim for p in other.frontier]
+    seeds = {p.certificate["evaluated"]["seed"] for p in (*one.frontier, *other.frontier)}
+    assert seeds == {1, 2}
+
+
+def test_ctrl_c_while_certificates_are_made_keeps_those_that_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[Point] = []
+
+    def interrupted(*arguments: Any, **options: Any) -> Any:
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        found = certified(*arguments, **options)
+        done.extend(found)
+        return found
+
+    monkeypatch.setattr("rooflang.search.outcome.certified", interrupted)
+    result = run()
+    assert result.stopped_by == "interrupted"
+    assert len(result.frontier) == 2
+
+
+def test_unreachable_after_a_limit_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Progress, "stopped_by", property(lambda self: "time limit"))
+    with pytest.raises(UnreachableError, match=r"ended early \(time limit\)"):
+        run(min_user=1e12)
+
+
+# -- several numbers of GPUs, and batch sizes between powers of two ---------------------------------------------------
+
+
+def test_every_number_of_gpus_up_to_the_most() -> None:
+    result = run(gpus=0, max_gpus=16, batch=[64])
+    alone = {gpus: run(gpus=gpus, batch=[64]) for gpus in (1, 2, 4, 8, 16)}
+    found = {point.gpus: point for point in result.points}
+    assert set(found) >= set(alone)
+    for gpus, other in alone.items():
+        assert found[gpus].sim == other.points[0].sim
+    assert result.inputs["max_gpus"] == 16
+    with pytest.raises(ValueRangeError, match="--max-gpus"):
+        run(gpus=4, max_gpus=8)
+    with pytest.raises(ValueRangeError, match="at most 3 GPUs"):
+        run(hardware="gb300", gpus=0, max_gpus=3)
+
+
+def test_gpus_that_the_pipeline_does_not_divide_are_left_out_and_named() -> None:
+    result = optimize(perceptron(), hardware="b300", max_gpus=4, batch=[64], fix=["mesh=2"])
+    assert {point.gpus for point in result.points} == {2}
+    assert result.notes == ("left out: 1, 3, 4 GPUs (mesh 2 on 1 GPUs)",)
+
+
+def test_the_best_batch_lies_between_two_powers_of_two() -> None:
+    batch = 64
+    frontier = {p.batch: p for p in run(batch=[batch, 2 * batch]).points}
+    least = (frontier[batch].sim.tok_s_user + frontier[batch * 2].sim.tok_s_user) / 2
+    (best,) = run(batch=None, objective="throughput", min_user=least).frontier
+    assert batch < best.batch < 2 * batch
+    assert best.sim.tok_s_user >= least
+    assert best.sim.tok_s_gpu > frontier[batch].sim.tok_s_gpu
+    # A batch that was asked for is the only one.
+    (only,) = run(batch=[batch], objective="throughput", min_user=least).frontier
+    assert only.batch == batch
