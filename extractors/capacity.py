@@ -13,7 +13,7 @@ import numpy as np
 from rooflang.cost.tiers import HBM
 from rooflang.extractors.costed import CostedKind
 from rooflang.extractors.layouts import FloatArray
-from rooflang.extractors.memory import left_behind, operand_bytes, output_bytes, rests_bytes
+from rooflang.extractors.memory import left_behind, lying_bytes, operand_bytes, output_bytes, rests_bytes
 from rooflang.extractors.network import Network
 from rooflang.extractors.programme import Row
 from rooflang.extractors.task import Load, Task
@@ -67,7 +67,7 @@ def _left(net: Network, task: Task, load: Load) -> FloatArray:
             value = kind.values[index]
             if task.costed.cost.assumptions.receive_buffers:
                 for spec in task.costed.borders[group]:
-                    size = float(value.bytes[value.layouts.number[spec], task.at])
+                    size = lying_bytes(value, value.layouts.number[spec], task.at)
                     out[net.border[(group, spec)]] += count * size
             else:
                 for number in kind.makers[index]:

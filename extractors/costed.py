@@ -51,12 +51,14 @@ class Value:
     """Tensors of one block that are equal (identities between them removed), under the name of the first one.
 
     `port` is the port group that it arrives by, -1 if the block makes it. `exits` are the output ports that it leaves
-    by, with their port groups. `bytes` (layouts, b) is what it occupies on a rank beside resident leaves.
+    by, with their port groups. `bytes` (layouts, b) is what it occupies on a rank, which is nothing beside resident
+    leaves where a kernel makes it by writing into one: `in_place` says that some of those that make it do.
     """
 
     tensor: Tensor
     layouts: Layouts
     bytes: FloatArray
+    in_place: bool = False
     port: int = -1
     exits: tuple[tuple[str, int], ...] = ()
 
@@ -279,17 +281,18 @@ def _values(
         places[names[port.name]].update(dict.fromkeys((spec, HBM) for spec in borders[group]))
         if port in kind.outputs:
             exits.setdefault(names[port.name], []).append((port.name, group))
-    in_place = {op.output.name for op in kind.ops if op_kind(op.kind).in_place is not None}
+    in_place = {names[op.output.name] for op in kind.ops if op_kind(op.kind).in_place is not None}
     arriving = {t.name for t in kind.inputs}
     out = []
     for name, tensor in names.tensors.items():
         layouts = _layouts(tensor, tuple(places[name]), steps[name], pricing)
-        occupied = [pricing.bytes(tensor, spec) * (name not in in_place) for spec in layouts.specs]
+        occupied = [pricing.bytes(tensor, spec) for spec in layouts.specs]
         out.append(
             Value(
                 tensor=tensor,
                 layouts=layouts,
                 bytes=np.array(occupied).reshape(len(layouts.specs), pricing.batches),
+                in_place=name in in_place,
                 port=blocks.port_group[(kind.name, name)] if name in arriving else -1,
                 exits=tuple(exits.get(name, ())),
             )

@@ -13,11 +13,12 @@ import numpy as np
 
 from rooflang.cost.tiers import HBM
 from rooflang.errors import CapacityError
-from rooflang.extractors.costed import CostedGraph, CostedKind, CostedMode
+from rooflang.extractors.costed import CostedGraph, CostedKind, CostedMode, Value
 from rooflang.extractors.layouts import FloatArray
 from rooflang.extractors.plans import needed_modes
 from rooflang.extractors.task import PER_WAVE, Choice, Decisions, Load, Task
 from rooflang.ir.cut import show_spec
+from rooflang.ir.op import op_kind
 from rooflang.units import show_bytes
 
 #: How many tensors an error names.
@@ -74,17 +75,23 @@ def waves(task: Task, kind: CostedKind, leaf: str) -> int:
 
 
 def output_bytes(kind: CostedKind, mode: CostedMode, at: int, *, buffers: bool) -> float:
-    """What a kernel's output occupies. Without receive buffers a one-pass copy is as free as what a collective
-    delivers (see `Assumptions.receive_buffers`)."""
-    free = not buffers and bool(mode.mode.op.attr("one_pass"))
+    """What a kernel's output occupies beside leaves. Without receive buffers a one-pass copy is as free as what a
+    collective delivers (see `Assumptions.receive_buffers`)."""
+    op = mode.mode.op
+    free = op_kind(op.kind).in_place is not None or (not buffers and bool(op.attr("one_pass")))
     return 0.0 if free else float(kind.values[mode.value].bytes[mode.out, at])
+
+
+def lying_bytes(value: Value, layout: int, at: int) -> float:
+    """What a value occupies at least beside leaves, whichever kernel made it."""
+    return 0.0 if value.in_place else float(value.bytes[layout, at])
 
 
 def operand_bytes(kind: CostedKind, mode: CostedMode, at: int) -> float:
     """What a kernel's operands occupy beside leaves; those that may be slices of one value count once."""
     held: dict[int, float] = {}
     for read in mode.reads:
-        size = float(kind.values[read.value].bytes[read.layout, at])
+        size = lying_bytes(kind.values[read.value], read.layout, at)
         held[read.value] = max(size, held.get(read.value, 0.0))
     return sum(held.values())
 
@@ -143,7 +150,7 @@ def _left(task: Task, load: Load, kind: CostedKind, used: Choice, decisions: Dec
         layout = value.layouts.number[decisions.boundary[group]]
         if not buffers and index in used:
             layout = kind.modes[used[index]].out
-        yield f"{port} × {count}", float(value.bytes[layout, task.at]) * count
+        yield f"{port} × {count}", lying_bytes(value, layout, task.at) * count
 
 
 def _largest(task: Task, kind: CostedKind, used: Choice) -> tuple[str, float]:

@@ -11,6 +11,7 @@ import numpy as np
 from rooflang.extractors.costed import CostedKind
 from rooflang.extractors.hops import useful_hops
 from rooflang.extractors.layouts import BoolArray, FloatArray
+from rooflang.extractors.memory import output_bytes
 from rooflang.extractors.network import Network
 from rooflang.extractors.readers import usable_modes
 from rooflang.extractors.task import Load, Task
@@ -162,5 +163,5 @@ def _bytes(kind: CostedKind, at: int) -> list[FloatArray]:
         [sum(kind.leaf_bytes[(r.leaf, r.spec)][at] for r in mode.leaves if r.tier == tier) for mode in kind.modes]
         for tier in tiers
     ]
-    made = [kind.values[mode.value].bytes[mode.out, at] for mode in kind.modes]
+    made = [output_bytes(kind, mode, at, buffers=True) for mode in kind.modes]
     return [np.array(each, np.float64) for each in (*leaves, made)]

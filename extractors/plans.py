@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from rooflang.extractors.layouts import FloatArray
 from rooflang.extractors.task import Choice
 from rooflang.extractors.trees import serve, tree_s
 from rooflang.ir.cut import Spec, show_spec
+from rooflang.ir.kinds.recall import RECALL
 from rooflang.ir.layout import Transfer
 from rooflang.place.plan import BlockPlan
 
@@ -86,8 +87,16 @@ def block_plan(kind: CostedKind, choice: Choice, boundary: Mapping[int, Spec], a
         paths=paths,
         exits=exits,
         tiers={read.leaf: read.tier for read in reads if read.tier != HBM},
-        aliases=dict(kind.aliases),
+        aliases={**kind.aliases, **dict(_recalled(kind, modes))},
     )
+
+
+def _recalled(kind: CostedKind, made: Collection[str]) -> Iterator[tuple[str, str]]:
+    """What is read in the place of each recall that was left out: of the value, computed anew, and the cache the one
+    that the plan makes."""
+    for op in kind.kind.ops:
+        if op.kind == RECALL and op.output.name in kind.aliases:
+            yield from ((op.output.name, tensor.name) for tensor in op.operands[:2] if tensor.name in made)
 
 
 def _deliveries(kind: CostedKind, used: Choice, boundary: Mapping[int, Spec]) -> Iterator[_Delivery]:

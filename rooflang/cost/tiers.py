@@ -17,7 +17,7 @@ from rooflang.cost.record import Cost
 from rooflang.hw.cluster import Cluster
 from rooflang.ir.layout import Mode
 from rooflang.ir.op import op_kind
-from rooflang.ir.tensor import RESIDENT_ROLES, Num
+from rooflang.ir.tensor import Num
 
 if TYPE_CHECKING:
     from rooflang.cost.model import CostModel
@@ -66,8 +66,6 @@ def _remote_bytes(mode: Mode, tiers: Tiers, model: CostModel) -> Mapping[tuple[s
     moved: dict[tuple[str, str], Num] = {}
     for index, tier in tiers:
         tensor, spec = op.operands[index], mode.operands[index]
-        if tensor.role not in RESIDENT_ROLES or tier == HBM:
-            continue
         share = kind.read_fraction(op, index, local, model.sizes, model.assumptions)
         moved[tier, "read"] = moved.get((tier, "read"), 0.0) + model.bytes(tensor, spec) * share
         if kind.in_place == index:

@@ -44,6 +44,7 @@ def schema(shape: Shape) -> Iterator[str]:
         yield f"(relation Route{arity} (i64 i64 {'i64 ' * arity}i64))"
     for guard in ("Pure", "Single", "Identity", "Resident", "Tier"):
         yield f"(relation {guard} (i64))"
+    yield "(relation Recall (i64 i64))"
     yield "(relation Fuse (i64 i64 i64 i64))"
     for guard in ("Has", "Spread", "Border"):
         yield f"(relation {guard} (T i64))"

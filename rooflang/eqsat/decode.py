@@ -25,7 +25,7 @@ def decode(theory: Theory, pruned: Pruned, stats: SaturationStats) -> FrozenBloc
         kind=theory.kind,
         axes=theory.axes,
         modes=_modes(theory, pruned, spec_of),
-        transfers=_transfers(names, pruned, spec_of),
+        transfers=_transfers(_movers(theory, pruned), pruned, spec_of),
         holds=tuple(_hold(names[leaf], spec_of(code), TIERS[tier]) for leaf, code, tier in pruned.holds),
         arrivals=tuple(_arrival(names[port], spec_of(code)) for port, code in pruned.arrivals),
         exits=exits,
@@ -40,6 +40,17 @@ def _hold(leaf: str, spec: Spec, tier: str) -> Hold:
 
 def _arrival(port: str, spec: Spec) -> Arrival:
     return Arrival(port=port, spec=spec, enode=f"(PortAt {port} {show_spec(spec)})")
+
+
+def _movers(theory: Theory, pruned: Pruned) -> list[str]:
+    """For each class, by its lowest number, the name under which it moves: of a value that may also lie in a cache the
+    one that does not."""
+    names = [tensor.name for tensor in theory.tensors]
+    movable: dict[int, str] = {}
+    for number, first in enumerate(pruned.first):
+        if theory.movable(theory.tensors[number]):
+            movable.setdefault(first, names[number])
+    return [movable.get(number, name) for number, name in enumerate(names)]
 
 
 def _transfers(names: list[str], pruned: Pruned, spec_of: Callable[[int], Spec]) -> tuple[Transfer, ...]:

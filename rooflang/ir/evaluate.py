@@ -11,7 +11,8 @@ from rooflang.errors import GraphError, UnknownNameError
 from rooflang.ir.exact import settled, shortened, to_exact
 from rooflang.ir.graph import Graph
 from rooflang.ir.kinds.elementwise import MOVES
-from rooflang.ir.op import Op
+from rooflang.ir.kinds.recall import RECALL
+from rooflang.ir.op import Op, op_kind
 from rooflang.ir.reference.base import Array, reference
 from rooflang.ir.tensor import INDEX_DTYPES, Tensor
 
@@ -35,9 +36,9 @@ def evaluate(graph: Graph, leaves: Mapping[str, Array], *, short: Collection[str
 
 
 def reads_short(op: Op, short: Collection[str]) -> frozenset[str]:
-    """Of the tensors in `short` those that an operator reads shortened: all of its operands, but for a move's, whose
-    output is its operand."""
-    return frozenset() if op.kind in MOVES else frozenset(t.name for t in op.operands if t.name in short)
+    """Of the tensors in `short` those that an operator reads shortened: all of its operands, but for a move's or a
+    recall's, whose output is its operand."""
+    return frozenset() if op.kind in (*MOVES, RECALL) else frozenset(t.name for t in op.operands if t.name in short)
 
 
 def leaf_array(graph: Graph, leaf: Tensor, leaves: Mapping[str, Array]) -> Array:
@@ -55,7 +56,8 @@ def random_leaves(graph: Graph, seed: int = 0, *, exact: bool = False) -> dict[s
     """Arrays for all leaves: uniform numbers in [−1, 1), or valid indices where an operator looks rows up by them, all
     different if there are enough; other ids, such as positions, are below `_LARGEST`.
 
-    With `exact` the numbers are integers from −3 to 3, as exact numbers (`rooflang.ir.exact`).
+    With `exact` the numbers are integers from −3 to 3, as exact numbers (`rooflang.ir.exact`). Caches that are recalled
+    hold what they are the caches of.
     """
     rng = np.random.default_rng(seed)
     leaves = {}
@@ -68,6 +70,25 @@ def random_leaves(graph: Graph, seed: int = 0, *, exact: bool = False) -> dict[s
             leaves[leaf.name] = _ids(rng, min(bounds), shape)
         else:
             leaves[leaf.name] = to_exact(1.0 * rng.integers(-3, 4, shape)) if exact else rng.uniform(-1.0, 1.0, shape)
+    return _with_kept(graph, leaves)
+
+
+def _with_kept(graph: Graph, leaves: dict[str, Array]) -> dict[str, Array]:
+    """The leaves, recalled caches holding what is computed in their place. An append puts this step's entry over the
+    last one."""
+    recalls = [op for op in graph.ops if op.kind == RECALL]
+    values = evaluate(graph, leaves) if recalls else {}
+    for op in recalls:
+        computed, cache = op.operands[0], op.operands[1]
+        while cache.name in graph.producer:
+            writer = graph.producer[cache.name]
+            place = op_kind(writer.kind).in_place
+            if place is None:
+                break
+            cache = writer.operands[place]
+        if cache.name in leaves:
+            order = [computed.dims.index(label) for label in cache.dims]
+            leaves[cache.name] = np.transpose(values[computed.name], order)
     return leaves
 
 

@@ -18,6 +18,7 @@ from rooflang.ir.digits import Digits, Rank
 from rooflang.ir.evaluate import evaluate, leaf_array, reads_short
 from rooflang.ir.exact import is_exact, settled, shortened
 from rooflang.ir.graph import Graph
+from rooflang.ir.kinds.recall import RECALL
 from rooflang.ir.layout import Mode, Transfer
 from rooflang.ir.op import Op
 from rooflang.ir.pieces import Combine, Piece, all_reduce
@@ -250,13 +251,31 @@ def _short(value: Value) -> Value:
 
 
 def _may_be_short(graph: Graph, modes: Mapping[str, Mode]) -> frozenset[str]:
-    """Tensors that kernels may read shortened: those that no kernel reads as summands and none computes inside."""
+    """Tensors that kernels may read shortened: those that no kernel reads as summands and none computes inside, and not
+    those that lead to only one of what a recall takes."""
     made = {op.output.name for op in graph.ops}
     for mode in modes.values():
         made -= {t.name for t, spec in zip(mode.op.operands, mode.operands, strict=True) if PARTIAL in spec}
         inside = (graph.op_by_name[name].output.name for name in mode.covers)
         made -= {name for name in inside if name != mode.op.output.name}
+    for op in graph.ops:
+        if op.kind == RECALL:
+            # What is computed anew and what was kept go different ways to the same numbers.
+            one, other = ({t.name, *_before(graph, t.name)} for t in op.operands)
+            made -= one ^ other
     return frozenset(made)
+
+
+def _before(graph: Graph, tensor: str) -> frozenset[str]:
+    """The tensors that a tensor is computed from."""
+    found: set[str] = set()
+    stack = [tensor]
+    while stack:
+        op = graph.producer.get(stack.pop())
+        fresh = {t.name for t in op.operands} - found if op is not None else set()
+        found |= fresh
+        stack += fresh
+    return frozenset(found)
 
 
 def check_layout(

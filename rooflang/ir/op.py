@@ -137,6 +137,7 @@ KIND_MODULES = (
     "moe",
     "embedding",
     "cache",
+    "recall",
     "hyper",
     "depth",
     "softmax",

@@ -20,6 +20,7 @@ from rooflang.ir.blocks import BlockKind, Blocks
 from rooflang.ir.cut import OWNER, REPLICATED, CutKind
 from rooflang.ir.kinds.elementwise import MOVES
 from rooflang.ir.kinds.fused import FUSIONS, fuse
+from rooflang.ir.kinds.recall import RECALL
 from rooflang.ir.layout import Choice, Mode, Step, Transfer, make_mode, make_transfer
 from rooflang.ir.op import Op, op_kind, signature
 from rooflang.ir.tensor import RESIDENT_ROLES
@@ -143,7 +144,8 @@ def _replay_kind(entry: KindJson, kind: BlockKind, cluster: Cluster, axes: int) 
         if leaf not in resident or tier not in {known.name for known in cluster.tiers}:
             raise PlacementError(f"{leaf} cannot be kept in {tier}", where=where)
     aliases = {step.target: step.dim for step in entry.removed}
-    moves = {(op.output.name, op.operands[0].name) for op in kind.ops if op.kind in MOVES and _bit_exact(op)}
+    moves = {(op.output.name, t.name) for op in kind.ops if op.kind in (*MOVES, RECALL)
+             for t in op.operands if t.dtype == op.output.dtype}  # fmt: skip
     for name, operand in aliases.items():
         if (name, operand) not in moves:
             raise PlacementError(f"{name} is not an identity of {operand}", where=where)
@@ -159,10 +161,6 @@ def _replay_kind(entry: KindJson, kind: BlockKind, cluster: Cluster, axes: int) 
     )
     check_lawful(kind, plan, axes)
     return plan
-
-
-def _bit_exact(move: Op) -> bool:
-    return move.operands[0].dtype == move.output.dtype
 
 
 def _replay_path(steps: Sequence[MoveJson]) -> tuple[Transfer, ...]:

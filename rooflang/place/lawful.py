@@ -22,8 +22,8 @@ def check_lawful(kind: BlockKind, block: BlockPlan, axes: int) -> None:
     """Raise `PlacementError` for the first kernel, transfer or removed identity that its rule refuses."""
     labels = tuple(dict.fromkeys(label for op in kind.ops for label in op.labels))
     theory = Theory(kind=kind, axes=axes, kernels=kind.ops, pairs=(), labels=labels)
-    for name in block.aliases:
-        _check_alias(theory, name)
+    for name, operand in block.aliases.items():
+        _check_alias(theory, name, operand)
     for name, mode in block.modes.items():
         for index in range(len(mode.op.operands)):
             _check_path(theory, block.paths.get((name, index), ()), f"{kind.name}: {name} reads operand {index}")
@@ -32,8 +32,10 @@ def check_lawful(kind: BlockKind, block: BlockPlan, axes: int) -> None:
         _check_path(theory, steps, f"{kind.name}: exit of {name}")
 
 
-def _check_alias(theory: Theory, name: str) -> None:
-    verdict = check_removal(theory.producer[name], ops=theory.kind.ops)
+def _check_alias(theory: Theory, name: str, operand: str) -> None:
+    op = theory.producer[name]
+    index = [tensor.name for tensor in op.operands].index(operand)
+    verdict = check_removal(op, ops=theory.kind.ops, operand=index)
     if isinstance(verdict, Refusal):
         raise PlacementError(f"remove_identity of {name}: {verdict.reason}", where=theory.kind.name)
 

@@ -11,7 +11,6 @@ from rooflang.hw.mesh import Mesh
 from rooflang.ir.cut import Spec
 from rooflang.ir.layout import Mode, Transfer
 from rooflang.ir.op import op_kind
-from rooflang.ir.tensor import RESIDENT_ROLES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +49,8 @@ class BlockPlan:
         """Where the operands of a kernel lie that stay in a memory other than HBM."""
         if not self.tiers:
             return ()
-        resting = ((i, self.tier(t.name)) for i, t in enumerate(mode.op.operands) if t.role in RESIDENT_ROLES)
-        return tuple((index, tier) for index, tier in resting if tier != HBM)
+        lies = ((index, self.tier(tensor.name)) for index, tensor in enumerate(mode.op.operands))
+        return tuple((index, tier) for index, tier in lies if tier != HBM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

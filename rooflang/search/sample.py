@@ -14,6 +14,7 @@ from typing import Any
 from rooflang.ir.blocks import Blocks
 from rooflang.ir.cut import PARTIAL
 from rooflang.ir.graph import Graph
+from rooflang.ir.kinds.recall import RECALL
 from rooflang.ir.layout import Mode, Transfer
 from rooflang.ir.op import Op
 from rooflang.ir.tensor import Role, Tensor
@@ -69,13 +70,26 @@ class Sample:
         # What a fused kernel covers stays in the graph: where a kernel of its own makes it too, that one has to run.
         kept = {name: mode for name, mode in self.modes.items() if name in kept or covered.issuperset(mode.covers)}
         moved = {op.name for op in self.ops if op.output.name in self.aliases}
-        ops = [op for op in self.ops if op.name in covered | moved]
+        ops = [op for op in self.ops if op.name in covered | moved | self._recomputed()]
         made = {op.output.name for op in ops}
         given = {op.output.name: replace(op.output, role=Role.INPUT) for op in self.ops if op.output.name not in made}
         self.ops = [_fed(op, given) for op in ops]
         self.modes = {name: replace(mode, op=_fed(mode.op, given)) for name, mode in kept.items()}
         self.paths = {key: path for key, path in self.paths.items() if key[0] in kept}
         self.exits = {name: path for name, path in self.exits.items() if self._source(name) in kept}
+
+    def _recomputed(self) -> set[str]:
+        """Operators that no kernel runs because what they make is kept: they say what the cache holds."""
+        run = {cover for mode in self.modes.values() for cover in mode.covers}
+        idle = {op.output.name: op for op in self.ops if op.name not in run}
+        stack = [op.operands[0].name for op in self.ops if op.kind == RECALL]
+        found: set[str] = set()
+        while stack:
+            op = idle.pop(stack.pop(), None)
+            if op is not None:
+                found.add(op.name)
+                stack += [tensor.name for tensor in op.operands]
+        return found
 
     def _source(self, name: str) -> str:
         while name in self.aliases:

@@ -30,6 +30,7 @@ CASES: dict[str, Case] = {
     "to_hbm": line("to_hbm", "b h", out="b h"),
     "to_dram": line("to_dram", "b h", out="b h"),
     "to_nvme": line("to_nvme", "b h", out="h b"),
+    "recall": line("recall", "b ctx h", "=b ctx h", out="b h ctx"),
     "rms_norm": line("rms_norm", "b h t", out="b t h", over="h"),
     "rms_norm_gain": line("rms_norm", "b h", "*h", out="b h", over="h"),
     "layer_norm": line("layer_norm", "b h t", "*h", "*h", out="b t h", over="h"),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from rooflang.ir.graph import Graph
 from rooflang.ir.kinds.elementwise import MOVES
+from rooflang.ir.kinds.recall import RECALL
 from rooflang.ir.op import Op, op_kind
 from rooflang.ir.tensor import RESIDENT_ROLES
 from rooflang.rules.order import Cells, ControlEdge, stateful
@@ -118,7 +119,7 @@ def _receive(op: Op, coordinate: _Coordinate, sender: _Coordinate, cells: Cells)
 
 def _step(op: Op, coordinate: _Coordinate, cells: Cells) -> None:
     read = tuple(_read(coordinate, t.name, cells) for t in op.operands)
-    term: Term = read[0] if op.kind in MOVES else (op.kind, op.attrs, read)
+    term: Term = read[0] if op.kind in (*MOVES, RECALL) else (op.kind, op.attrs, read)
     if stateful(op):
         coordinate.draws += 1
         term = (*term, coordinate.draws)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from rooflang.ir import Graph, GraphBuilder
+from rooflang.ir.evaluate import evaluate, random_leaves
 from rooflang.rules import rule
 from rooflang.rules.examples import decode_step
 from rooflang.rules.record import Ok, Refusal
@@ -62,6 +65,59 @@ def test_a_copy_of_what_is_overwritten_is_a_snapshot() -> None:
     assert block.aliases["save"] == "save"
     assert block.aliases["copy"] == "attend"
     assert not [t for t in block.transfers if t.tensor in ("save", "cache")]
+
+
+def recalled(*, again: bool = False) -> Graph:
+    """Keys that are computed from kept latents, or read from a cache of their own, to which the step appends."""
+    g = GraphBuilder("recalled", batch=2, context=4, latent=2, width=3)
+    new, w = g.input("new", "batch latent"), g.weight("w", "latent width")
+    latents = g.op(
+        "latents", "kv_append", [new, g.cache("latent_cache", "batch context latent")], "batch context latent"
+    )
+    keys = g.op("keys", "matmul", [latents, w], "batch context width")
+    step = g.op("step", "matmul", [new, w], "batch width")
+    kept = g.op("kept", "kv_append", [step, g.cache("key_cache", "batch context width")], "batch context width")
+    chosen = g.op("chosen", "recall", [keys, kept], "batch context width")
+    if again:
+        g.op("later", "kv_append", [step, kept], "batch context width")
+    return g.build(g.op("norm", "rms_norm", [chosen], "batch context width", over="width"))
+
+
+def test_a_recall_is_either_of_its_operands() -> None:
+    graph = recalled()
+    for operand, name in enumerate(("keys", "kept")):
+        taken = RULE.check(graph.op_by_name["chosen"], ops=graph.ops, operand=operand)
+        assert isinstance(taken, Ok)
+        assert taken.result == name
+    block = saturated(graph)
+    assert {block.aliases[name] for name in ("chosen", "keys", "kept")} == {"keys"}
+    assert {t.tensor for t in block.transfers} >= {"keys"}
+
+
+def test_a_cache_that_is_appended_to_again_is_not_recalled() -> None:
+    graph = recalled(again=True)
+    refused = RULE.check(graph.op_by_name["chosen"], ops=graph.ops, operand=1)
+    assert isinstance(refused, Refusal)
+    assert refused.code == "snapshot"
+    assert isinstance(RULE.check(graph.op_by_name["chosen"], ops=graph.ops), Ok)
+    block = saturated(graph)
+    assert block.aliases["chosen"] == "keys"
+    assert block.aliases["kept"] == "kept"
+
+
+def test_a_cache_of_another_dtype_is_not_recalled() -> None:
+    op = recalled().op_by_name["chosen"]
+    keys, kept = op.operands
+    refused = RULE.check(replace(op, operands=(keys, replace(kept, dtype="fp8"))), operand=1)
+    assert isinstance(refused, Refusal)
+    assert refused.code == "lossy"
+
+
+def test_recalled_caches_hold_what_is_computed_in_their_place() -> None:
+    graph = recalled()
+    for exact in (False, True):
+        values = evaluate(graph, random_leaves(graph, exact=exact))
+        assert (values["kept"] == values["keys"]).all() if exact else np.allclose(values["kept"], values["keys"])
 
 
 def test_without_it_readers_need_the_copy() -> None:
