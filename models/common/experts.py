@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rooflang.ir.tensor import Tensor
+from rooflang.ir.tensor import Dim, Tensor
 from rooflang.models.common.scope import Scope
 
 
@@ -67,6 +67,17 @@ class Experts:
         if s.assumptions.expert_copies:
             out = s.op("expert_scatter", "to_hbm", [out], wide, **copy)
         return s.op("combine", "combine", [out, gates], f"{s.rows} {self.width}", group="dispatch")
+
+
+def dims(*, experts: int, width: int, shared: int, dense: int = 0) -> tuple[Dim, ...]:
+    """The dims of a feed-forward part: inner widths of an expert, of all `shared` ones, and of a dense layer."""
+    return (
+        Dim(label="expert", size=experts),
+        Dim(label="ffn", size=width),
+        Dim(label="shared_ffn", size=max(1, shared) * width, meaning="ffn"),
+        Dim(label="dense_ffn", size=dense, meaning="ffn"),
+        Dim(label="gate", size=2, meaning="gate and up"),
+    )
 
 
 def with_shared(s: Scope[Any], x: Tensor, routed: Tensor, *, shared: int, dtype: str) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from rooflang.ir.tensor import Dim
-from rooflang.models.common import scope
+from rooflang.models.common import experts, scope
 from rooflang.models.deepseek_v4.config import INDEXED_RATIO, DeepseekV4Config
 from rooflang.models.workload import Workload
 
@@ -33,11 +33,8 @@ def dim_table(config: DeepseekV4Config, workload: Workload) -> dict[str, Dim]:
         Dim(label="index_head", size=c.index_n_heads, meaning="index head"),
         Dim(label="index_dim", size=c.index_head_dim, meaning="index width"),
         Dim(label="chosen", size=min(c.index_topk, _entries(workload, INDEXED_RATIO)), meaning="chosen entries"),
-        Dim(label="expert", size=c.n_routed_experts),
+        *experts.dims(experts=c.n_routed_experts, width=c.moe_intermediate_size, shared=c.n_shared_experts),
         Dim(label="route", size=c.num_experts_per_tok, meaning="experts per token"),
-        Dim(label="ffn", size=c.moe_intermediate_size),
-        Dim(label="shared_ffn", size=max(1, c.n_shared_experts) * c.moe_intermediate_size, meaning="ffn"),
-        Dim(label="gate", size=2, meaning="gate and up"),
         Dim(label="copy", size=c.hc_mult, meaning="residual copy"),
         # Coefficients of one hyper-connection: reading, writing back, and mixing each copy into each copy.
         Dim(label="mix", size=(2 + c.hc_mult) * c.hc_mult, meaning="coefficients"),

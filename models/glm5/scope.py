@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from rooflang.ir.tensor import Dim
-from rooflang.models.common import mla, scope
+from rooflang.models.common import experts, mla, scope
 from rooflang.models.glm5.config import Glm5Config
 from rooflang.models.workload import Workload
 
@@ -21,10 +21,11 @@ def dim_table(config: Glm5Config, workload: Workload) -> dict[str, Dim]:
         Dim(label="index_head", size=c.index_n_heads, meaning="index head"),
         Dim(label="index_dim", size=c.index_head_dim, meaning="index width"),
         Dim(label="chosen", size=min(c.index_topk, workload.context), meaning="chosen entries"),
-        Dim(label="expert", size=c.n_routed_experts),
-        Dim(label="ffn", size=c.moe_intermediate_size),
-        Dim(label="shared_ffn", size=max(1, c.n_shared_experts) * c.moe_intermediate_size, meaning="ffn"),
-        Dim(label="dense_ffn", size=c.intermediate_size, meaning="ffn"),
-        Dim(label="gate", size=2, meaning="gate and up"),
+        *experts.dims(
+            experts=c.n_routed_experts,
+            width=c.moe_intermediate_size,
+            shared=c.n_shared_experts,
+            dense=c.intermediate_size,
+        ),
     )
     return {d.label: d for d in (*mla.dims(c, workload), *own)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from rooflang.ir.tensor import Dim
-from rooflang.models.common import mla, scope
+from rooflang.models.common import experts, mla, scope
 from rooflang.models.kimi_k3.config import KimiLinearConfig
 from rooflang.models.workload import Workload
 
@@ -23,12 +23,13 @@ def dim_table(config: KimiLinearConfig, workload: Workload) -> dict[str, Dim]:
         Dim(label="kda_value", size=kda.head_dim, meaning="value width"),
         Dim(label="decay_rank", size=kda.head_dim, meaning="decay rank"),
         Dim(label="tap", size=kda.short_conv_kernel_size, meaning="convolution"),
-        Dim(label="expert", size=c.num_experts),
         Dim(label="moe_latent", size=c.routed_expert_hidden_size, meaning="latent width"),
-        Dim(label="ffn", size=c.moe_intermediate_size),
-        Dim(label="shared_ffn", size=max(1, c.num_shared_experts) * c.moe_intermediate_size, meaning="ffn"),
-        Dim(label="dense_ffn", size=c.intermediate_size, meaning="ffn"),
-        Dim(label="gate", size=2, meaning="gate and up"),
+        *experts.dims(
+            experts=c.num_experts,
+            width=c.moe_intermediate_size,
+            shared=c.num_shared_experts,
+            dense=c.intermediate_size,
+        ),
     )
     return {d.label: d for d in (*mla.dims(c, workload), *own)}
 

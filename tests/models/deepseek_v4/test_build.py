@@ -10,21 +10,16 @@ import pytest
 
 from rooflang.assumptions import PAPER, PHYSICAL, Assumptions
 from rooflang.errors import ValueRangeError
-from rooflang.ir import Graph, Role
+from rooflang.ir import Graph
 from rooflang.ir.blocks import split_blocks
 from rooflang.models import Workload, load, measure
 from rooflang.models.deepseek_v4.config import INDEXED_RATIO
 
 GIB = 2**30
 WINDOW, CSA, HCA = "window", "csa", "hca"
-GROUPS = {
-    "attention", "projections", "router", "dispatch", "experts", "shared expert", "norms", "residual", "embedding",
-    "head", "indexer", "compressor", "kv cache", "hyper-connections",
-}  # fmt: skip
 
 Build = Callable[..., Graph]
 Flops = Callable[[Graph], dict[str, float]]
-Check = Callable[[Graph, set[str], str], None]
 
 
 def full(model: str, stage: Any, assumptions: Assumptions, context: int = 65536) -> Graph:
@@ -86,27 +81,17 @@ def test_layers_of_a_kind_are_counted() -> None:
     assert counts == {"embed": 1, "layers.0": 31, "layers.2": 30, "head": 1}
 
 
-@pytest.mark.parametrize("assumptions", [PAPER, PHYSICAL], ids=["paper", "physical"])
-@pytest.mark.parametrize("stage", ["decode", "prefill"])
-@pytest.mark.parametrize("model", ["flash", "pro"])
-def test_graphs_at_full_depth_are_well_formed(
-    model: str, stage: str, assumptions: Assumptions, well_formed: Check
-) -> None:
-    graph = full(model, stage, assumptions)
-    well_formed(graph, GROUPS, stage)
-    assert graph.words["ctx4"] == graph.words["ctx128"] == "context"
+def test_compressed_contexts_are_called_contexts() -> None:
+    words = full("pro", "decode", PHYSICAL).words
+    assert words["ctx4"] == words["ctx128"] == "context"
 
 
 def test_what_a_step_leaves_behind() -> None:
     assert full("flash", "decode", PHYSICAL).outputs == ("head.token",)
     # No append in the paper's decode: the new entry of each layer is made and goes no further.
     assert full("flash", "decode", PAPER).outputs == ("head.token", *(f"layers.{i}.kv_norm" for i in range(43)))
-    graph = full("flash", "prefill", PHYSICAL)
-    made = [graph.tensors[name] for name in graph.outputs[1:]]
+    made = full("flash", "prefill", PHYSICAL).outputs[1:]
     assert len(made) == 43 + 41 + 21  # windows, compressed contexts, index keys
-    assert all(t.role is Role.OUTPUT for t in made)
-    kept = sum(t.bytes(graph.sizes) for t in made) / graph.sizes["batch"]
-    assert kept == measure.kv_footprint_bytes(full("flash", "decode", PHYSICAL))
 
 
 # -- context ------------------------------------------------------------------------------------------------------
