@@ -19,7 +19,7 @@ from rooflang.assumptions import Assumptions
 from rooflang.errors import GraphError
 from rooflang.ir.cut import PARTIAL, REPLICATED, Cut, CutKind
 from rooflang.ir.op import Op, OpKind, Sizes, op_kind, register, signature
-from rooflang.ir.tensor import Num, Tensor
+from rooflang.ir.tensor import Num
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,31 +90,32 @@ def fuse(fusion: Fusion, outer: Op, inner: Op) -> Op:
         raise GraphError(f"{fusion.name} fuses {fusion.inner} into {fusion.outer}, not {inner.kind} into {outer.kind}")
     if outer.operands[fusion.operand].name != inner.output.name:
         raise GraphError(f"{fusion.name}: {inner.name} does not feed operand {fusion.operand} of {outer.name}")
-    at = fusion.operand
+    return composed(fusion.name, outer, inner, fusion.operand)
+
+
+def composed(kind: str, outer: Op, inner: Op, at: int) -> Op:
+    """The fused operator of a kind: `inner` in the place of operand `at` of `outer`."""
+    read = {t.name: t for t in (*outer.operands[:at], *inner.operands, *outer.operands[at + 1 :])}
+    place = {name: number for number, name in enumerate(read)}
+    outside = tuple(-1 if i == at else place[t.name] for i, t in enumerate(outer.operands))
+    inside = tuple(place[t.name] for t in inner.operands)
     return Op(
         name=f"{inner.name}+{outer.name}",
-        kind=fusion.name,
-        operands=tuple(_read(outer, inner, at).values()),
+        kind=kind,
+        operands=tuple(read.values()),
         output=outer.output,
-        attrs=(("at", at), ("inner", inner), ("outer", outer)),
+        attrs=(("at", at), ("inner", inner), ("outer", outer), ("wiring", (outside, inside))),
         block=outer.block,
         group=outer.group,
         compute=outer.peak,
     )
 
 
-def _read(outer: Op, inner: Op, at: int) -> dict[str, Tensor]:
-    """What the two read, but for the intermediate, in order."""
-    return {t.name: t for t in (*outer.operands[:at], *inner.operands, *outer.operands[at + 1 :])}
-
-
 def wiring(op: Op) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """For each operand of the outer and of the inner operator its place among those of the fused one; -1 is the
     intermediate."""
-    outer, inner, at = parts(op)
-    place = {name: number for number, name in enumerate(_read(outer, inner, at))}
-    outside = tuple(-1 if i == at else place[t.name] for i, t in enumerate(outer.operands))
-    return outside, tuple(place[t.name] for t in inner.operands)
+    found: tuple[tuple[int, ...], tuple[int, ...]] = op.attr("wiring")
+    return found
 
 
 def chain(op: Op) -> tuple[Op, ...]:
@@ -217,7 +218,7 @@ for _fusion in FUSIONS:
             cuts=_cuts,
             flops=_flops,
             read_fraction=_read_fraction,
-            attrs={"at": (int,), "inner": (Op,), "outer": (Op,)},
+            attrs={"at": (int,), "inner": (Op,), "outer": (Op,), "wiring": (tuple,)},
             check=_check,
         )
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from rooflang.ir.cut import PARTIAL, Cut, CutKind
-from rooflang.ir.kinds.fused import Fusion, fuse
+from rooflang.ir.kinds.fused import Fusion, composed, fuse
 from rooflang.ir.op import Op, signature
 from rooflang.ir.reference import Reference, Where
 from rooflang.ir.reference.base import Array, Arrays, State
@@ -45,9 +45,7 @@ def _inner_left_out(fused: Op, outer: Op, inner: Op) -> Op:
 def _gain_left_out(fused: Op, outer: Op, inner: Op) -> Op:
     """A fused norm that forgets its gain."""
     bare = replace(inner, operands=inner.operands[:1])
-    at = fused.attr("at")
-    operands = (*outer.operands[:at], *bare.operands, *outer.operands[at + 1 :])
-    return replace(fused, operands=operands, attrs=(("at", at), ("inner", bare), ("outer", outer)))
+    return composed(fused.kind, outer, bare, fused.attr("at"))
 
 
 def _residual_left_out(fused: Op, outer: Op, inner: Op) -> Op:
