@@ -72,8 +72,7 @@ def _kept_bytes(model: Model, context: int) -> float:
 
 
 def _one_of_each(model: Model) -> tuple[Model, dict[str, int]]:
-    """The model with one layer of each sort, and how many of them there are, by block; no numbers where all are built.
-    """
+    """The model with one layer of each sort, and how many of them there are, by block; all layers, and none, else."""
     if not isinstance(model.config, Decoder):
         return model, {}
     sorts = Counter(model.config.stack)

@@ -58,7 +58,7 @@ def _check_gate(op: Op, sizes: Mapping[str, int]) -> None:
 
 
 def _flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
-    once = (op.operands[0].fill * local[GATE] * op.output.elements(local)) if len(op.operands) > 2 else 0.0
+    once = local[GATE] * op.output.elements(local) if len(op.operands) > 2 else 0.0
     return {op.peak: 2.0 * op.operands[0].fill * math.prod(local[d] for d in op.labels) + once}
 
 
