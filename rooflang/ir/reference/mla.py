@@ -17,7 +17,8 @@ def _norm(op: Op, where: Where, operands: Arrays) -> Array:
     x, gain = op.operands
     count = where.sizes[gain.dims[0]]
     first, rest = operands[0][..., :count], operands[0][..., count:]
-    normed = first / np.sqrt(np.square(first).mean(-1, keepdims=True) + EPSILON) * operands[1]
+    mean = np.square(first).sum(-1, keepdims=True) / first.shape[-1]
+    normed = first / np.sqrt(mean + EPSILON) * operands[1]
     return spread(np.concatenate([normed, rest], -1), x.dims, op.output.dims)
 
 
