@@ -19,7 +19,7 @@ _ASKED = (
 #: What is told of each point.
 _POINT = (
     *("batch", "pp", "tok_s_gpu", "tok_s_user", "usd_per_million_tokens", "step_s", "bound_s", "gap"),
-    *("peak_bytes", "capacity_bytes", "bottleneck", "plan", "origin"),
+    *("peak_bytes", "capacity_bytes", "bottleneck", "origin", "plan"),
 )
 
 #: The rest of what was asked, as JSON: how it was searched.
@@ -27,8 +27,8 @@ _OPTIONS = "options"
 
 #: Every column. All lines have all of them; what does not apply is null, empty in CSV. Lists are text, such as `2x8`.
 COLUMNS = (
-    *("key", *_ASKED, _OPTIONS, "outcome", "error", "stopped_by", "inputs_hash", "seconds"),
-    *("point", "point_gpus", "mesh", "partition", *_POINT),
+    *("key", *_ASKED, "outcome", "stopped_by", "inputs_hash", "seconds"),
+    *("point", "point_gpus", "mesh", "partition", *_POINT, "error", _OPTIONS),
 )
 
 
