@@ -143,6 +143,8 @@ def load(name_or_path: str | Path) -> Model:
     Raises `UnknownNameError` for what is neither a registered name nor a file, `ModelError` for a file that is no
     usable config.
     """
+    if not isinstance(name_or_path, (str, os.PathLike)):
+        raise UnknownNameError("model", str(name_or_path), model_names(), where="model")
     path = _CONFIGS / f"{name_or_path}.json"
     if str(name_or_path) in model_names():
         return Model(name=str(name_or_path), config=_read(path))

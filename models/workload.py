@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from rooflang.errors import UnknownNameError, ValueRangeError
+from rooflang.errors import UnknownNameError
+from rooflang.units import whole
 
 Stage = Literal["prefill", "decode"]
 
@@ -27,9 +28,8 @@ class Workload:
     def __post_init__(self) -> None:
         if self.stage not in STAGES:
             raise UnknownNameError("stage", str(self.stage), STAGES, where="--stage")
-        for flag, value in (("--context", self.context), ("--batch", self.batch)):
-            if not isinstance(value, int) or value < 1:
-                raise ValueRangeError(f"{value!r} is not possible", where=flag, expected="a whole number, 1 or more")
+        whole(self.context, where="--context")
+        whole(self.batch, where="--batch")
 
     @property
     def tokens(self) -> int:

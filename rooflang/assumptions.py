@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from rooflang.errors import UnknownNameError, ValueRangeError
+from rooflang.units import whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +112,8 @@ class Assumptions:
     def __post_init__(self) -> None:
         _check_drafts(self.draft_tokens, self.accepted_tokens)
         _check_load(self.expert_zipf, self.expert_histogram)
-        _whole("--images", self.images, least=0)
-        _whole("--image-tokens", self.image_tokens, least=1)
+        whole(self.images, where="--images", least=0)
+        whole(self.image_tokens, where="--image-tokens")
 
     @property
     def skewed(self) -> bool:
@@ -125,17 +126,12 @@ class Assumptions:
         return {k: (v, getattr(other, k)) for k, v in mine.items() if v != getattr(other, k)}
 
 
-def _whole(where: str, value: object, *, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ValueRangeError(f"{value!r} is not possible", where=where, expected=f"a whole number, {least} or more")
-
-
 def _number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _check_drafts(drafted: int, accepted: float) -> None:
-    _whole("--draft-tokens", drafted, least=0)
+    whole(drafted, where="--draft-tokens", least=0)
     if not _number(accepted) or not 1 <= accepted <= drafted + 1:
         raise ValueRangeError(
             f"{accepted!r} tokens a step with {drafted} drafted",
@@ -187,5 +183,5 @@ PROFILES = {p.name: p for p in (PHYSICAL, PAPER)}
 def profile(name: str) -> Assumptions:
     """The profile of that name. Raises `UnknownNameError`."""
     if name not in PROFILES:
-        raise UnknownNameError("assumption profile", name, PROFILES, where="--assumptions")
+        raise UnknownNameError("assumption profile", str(name), PROFILES, where="--assumptions")
     return PROFILES[name]

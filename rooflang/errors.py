@@ -40,6 +40,7 @@ class UnknownNameError(RooflangError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str], *, where: str = "") -> None:
         spelling = {each.lower(): each for each in sorted(known)}
+        name = str(name)
         near = [spelling[each] for each in get_close_matches(name.lower(), spelling, n=3, cutoff=0.4)]
         super().__init__(
             f"unknown {kind} {name!r}",

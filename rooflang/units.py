@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Mapping
+from typing import SupportsIndex
 
 from rooflang.errors import UnitError, ValueRangeError
 
@@ -90,6 +92,17 @@ def parse_layers(text: str, *, where: str = "") -> tuple[int, ...]:
             )
         layers.extend([int(match["layers"])] * int(match["stages"] or 1))
     return tuple(layers)
+
+
+def whole(value: object, *, where: str, least: int | None = 1) -> int:
+    """A value that has to be a whole number, `least` or more if that is one, as Python's own `int`. Raises
+    `ValueRangeError`."""
+    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
+        number = operator.index(value)
+        if least is None or number >= least:
+            return number
+    more = "" if least is None else f", {least} or more"
+    raise ValueRangeError(f"{value!r} is not possible", where=where, expected=f"a whole number{more}")
 
 
 def show_seconds(value_s: float) -> str:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rooflang.errors import UnitError
-from rooflang.units import KINDS, parse, parse_count, show_bytes, show_seconds
+from rooflang.errors import UnitError, ValueRangeError
+from rooflang.units import KINDS, parse, parse_count, show_bytes, show_seconds, whole
 
 SIZES = st.floats(min_value=0, max_value=1e300, allow_nan=False)
 
@@ -156,3 +156,22 @@ def test_shows_bytes(value: float, text: str) -> None:
 def test_what_is_shown_reads_back_as_the_same_size(value: float) -> None:
     assert parse(show_bytes(value).replace(",", ""), "bytes") == pytest.approx(value, rel=6e-4)
     assert parse(show_seconds(value * 1e-9).replace(",", ""), "s") == pytest.approx(value * 1e-9, rel=6e-4)
+
+
+@pytest.mark.parametrize("value", [True, 8.0, "8", None, [8]])
+def test_what_is_no_whole_number(value: object) -> None:
+    with pytest.raises(ValueRangeError, match="is not possible") as caught:
+        whole(value, where="--batch")
+    assert (caught.value.where, caught.value.expected) == ("--batch", "a whole number, 1 or more")
+    with pytest.raises(ValueRangeError):
+        whole(value, where="--batch", least=None)
+
+
+def test_whole_numbers_of_all_kinds() -> None:
+    import numpy as np
+
+    assert type(whole(np.int64(8), where="--batch")) is int
+    assert whole(-3, where="--seed", least=None) == -3
+    assert whole(0, where="--images", least=0) == 0
+    with pytest.raises(ValueRangeError):
+        whole(0, where="--batch")

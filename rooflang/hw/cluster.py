@@ -16,6 +16,7 @@ from rooflang.hw.levels import Level, Tier, measure
 from rooflang.hw.routes import Route, find_route
 from rooflang.hw.schema import Platform, load_platform
 from rooflang.hw.topology import build_graph
+from rooflang.units import whole
 
 if TYPE_CHECKING:
     import networkx
@@ -76,6 +77,7 @@ class Cluster:
         `UnknownNameError` for a platform that does not exist.
         """
         record = platform if isinstance(platform, Platform) else load_platform(platform)
+        gpus = whole(gpus, where="--gpus", least=None)
         size = _domain_size(record, gpus) if domain is None else _checked_domain(record, gpus, domain)
         pod = _pod_size(record, gpus // size)
         levels, tiers = measure(record, size, pod, gpus // size // pod)

@@ -180,12 +180,12 @@ def load_platform(name_or_path: str | Path) -> Platform:
 
     Raises `UnknownNameError` for a name that no preset has and `HardwareError` for a file that is not well formed.
     """
-    if isinstance(name_or_path, Path) or name_or_path.endswith(".toml"):
+    if isinstance(name_or_path, Path) or str(name_or_path).endswith(".toml"):
         path = Path(name_or_path)
-    elif name_or_path.lower() in platform_names():
+    elif str(name_or_path).lower() in platform_names():
         path = _PRESETS / f"{name_or_path.lower()}.toml"
     else:
-        raise UnknownNameError("hardware", name_or_path, platform_names())
+        raise UnknownNameError("hardware", str(name_or_path), platform_names())
     platform = read_toml(path, Platform)
     _check(platform, path)
     return platform

@@ -21,6 +21,7 @@ from rooflang.ir.op import Op, signature
 from rooflang.ir.tensor import Role
 from rooflang.place.connect import connect
 from rooflang.place.plan import Plan
+from rooflang.units import whole
 
 BATCH, SEQ, EXPERT = "batch", "seq", "expert"
 
@@ -63,6 +64,7 @@ def grid_plan(
 ) -> Plan:
     """The grid's plan. Raises `PlacementError` / `ValueRangeError` where DP × CP × PP is not the number of GPUs, or
     where the requests do not divide (the paper's grid skips such points)."""
+    dp, cp, pp = (whole(ranks, where=f"--{name}") for name, ranks in (("dp", dp), ("cp", cp), ("pp", pp)))
     if dp * cp * pp != cluster.gpus:
         raise ValueRangeError(
             f"DP {dp} × CP {cp} × PP {pp} = {dp * cp * pp} GPUs",

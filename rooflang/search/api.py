@@ -3,7 +3,7 @@ look; `optimize` over all."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -161,8 +161,8 @@ def optimize(
     method = Method(
         search=search,
         overlap=overlap,
-        disabled=frozenset(disable_rules),
-        batch=tuple(batch) if batch else None,
+        disabled=frozenset([disable_rules] if isinstance(disable_rules, str) else disable_rules),
+        batch=_several(batch),
         pp=pp,
         fix=tuple(fix),
         effort=Effort(gap=gap, seed=seed) if node_limit is None else Effort(gap=gap, nodes=node_limit, seed=seed),
@@ -185,6 +185,13 @@ def _clusters(hardware: str | Path | Cluster, gpus: int, most: int | None) -> tu
     if gpus:
         raise ValueRangeError("both a number of GPUs and the most of them", where="--gpus, --max-gpus", expected="one")
     return clusters(hardware.platform if isinstance(hardware, Cluster) else load_platform(hardware), most)
+
+
+def _several(batch: Sequence[int] | None) -> tuple[int, ...] | None:
+    """The batch sizes asked for. Raises `ValueRangeError` for what is no sequence of them."""
+    if batch is not None and (isinstance(batch, str) or not isinstance(batch, Iterable)):
+        raise ValueRangeError(f"{batch!r} is not possible", where="--batch", expected="batch sizes, such as [8, 64]")
+    return tuple(batch or ()) or None
 
 
 def _known(what: str, value: str, known: Sequence[str]) -> None:

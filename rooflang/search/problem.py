@@ -20,6 +20,7 @@ from rooflang.ir.verify import verify
 from rooflang.models import Model, Workload, load
 from rooflang.models.workload import Stage
 from rooflang.place.certificate import kinds_of
+from rooflang.units import whole
 
 BATCH, SEQ = "batch", "seq"
 
@@ -115,13 +116,13 @@ class Problem:
 
     def check_batch(self, batch: int) -> int:
         """The batch size, if the graph can have it. Raises `ValueRangeError`."""
-        if batch < 1:
+        if whole(batch, where="--batch", least=None) < 1:
             raise ValueRangeError(f"batch {batch}", where="--batch", expected="at least 1")
         if batch > 1 and not self.has_batch:
             raise ValueRangeError(
                 f"batch {batch}, but {self.name} has no dim {BATCH!r}", where="--batch", expected="1, or none at all"
             )
-        return batch
+        return int(batch)
 
     def cost(self, mesh: Mesh, batch: Num) -> CostModel:
         """Costs on one rank of the mesh; `batch`, if the graph has one, may be an array of batch sizes."""

@@ -40,8 +40,8 @@ class Progress:
         """One that begins now, speaks where this one does, and has the narrower of the limits given and of those that
         are left of this one's. Raises `ValueRangeError` for a limit that is not above 0."""
         for name, value in (("--time-limit", limit_s), ("--memory-limit", limit_bytes)):
-            if not value > 0:  # true for NaN, too
-                raise ValueRangeError(f"{value} is not possible", where=name, expected="a number above 0")
+            if not isinstance(value, (int, float)) or not value > 0:  # true for NaN, too
+                raise ValueRangeError(f"{value!r} is not possible", where=name, expected="a number above 0")
         inner = Progress(
             sink=self._sink,
             limit_s=min(limit_s, self.remaining_s),

@@ -8,6 +8,7 @@ from rooflang.errors import HardwareError, PlacementError, ValueRangeError
 from rooflang.hw import Cluster, Platform, mesh_factorisations
 from rooflang.place.grid import layer_labels
 from rooflang.search.problem import LARGEST_BATCH, Problem
+from rooflang.units import whole
 
 #: Batch sizes that are tried between one and twice that.
 _BETWEEN = 7
@@ -46,7 +47,7 @@ def pipeline_degrees(problem: Problem, asked: int | None) -> tuple[int, ...]:
     on the domains."""
     layers, gpus = len(layer_labels(problem.blocks)), problem.cluster.gpus
     if asked is not None:
-        if asked < 1 or gpus % asked or asked > layers:
+        if whole(asked, where="--pp", least=None) < 1 or gpus % asked or asked > layers:
             raise ValueRangeError(
                 f"{asked} pipeline stages on {gpus} GPUs for {layers} layers",
                 where="--pp",
