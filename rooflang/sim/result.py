@@ -8,6 +8,9 @@ from typing import Literal
 
 Overlap = Literal["perfect", "none", "two-batch"]
 
+#: Relative rounding of sums of some thousand costs.
+_ROUNDING = 1e-9
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageResult:
@@ -23,8 +26,14 @@ class StageResult:
 
     def span_s(self, overlap: Overlap) -> float:
         """E without overlap; E − min(C, N) when compute and communication overlap perfectly: the shorter one
-        disappears."""
-        return self.elapsed_s - (min(self.local_s, self.exposed_s) if overlap == "perfect" else 0.0)
+        disappears. What a plan's own streams overlap already does not disappear once more: no step is shorter than
+        C and N, whichever is longer."""
+        if overlap != "perfect":
+            return self.elapsed_s
+        projected_s, longer_s = self.elapsed_s - min(self.local_s, self.exposed_s), max(self.local_s, self.exposed_s)
+        if projected_s >= longer_s * (1.0 - _ROUNDING):
+            return projected_s
+        return min(self.elapsed_s, longer_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
