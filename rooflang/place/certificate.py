@@ -36,6 +36,7 @@ from rooflang.place.script import (
     ReadJson,
     Script,
     StepJson,
+    first_difference,
 )
 
 Json = dict[str, Any]
@@ -131,9 +132,16 @@ def replay(script: Mapping[str, Any], blocks: Blocks, cluster: Cluster) -> Plan:
         origin="replayed certificate",
     )
     check_connected(plan, blocks)
-    if _script(plan, blocks) != msgspec.structs.replace(record, evaluated=None):
-        raise PlacementError("it says more than the plan that it leads to", where="certificate")
+    _expect_same(msgspec.structs.replace(record, evaluated=None), _script(plan, blocks))
     return plan
+
+
+def _expect_same(stated: Script, again: Script) -> None:
+    """Raise `PlacementError` that names the first field in which a script is not that of the plan that it leads to."""
+    difference = first_difference(msgspec.to_builtins(stated), msgspec.to_builtins(again))
+    if difference is not None:
+        where, found, wanted = difference
+        raise PlacementError(f"{where} is {found!r}", where="certificate", expected=repr(wanted))
 
 
 def _replay_kind(entry: KindJson, kind: BlockKind, cluster: Cluster, axes: int) -> BlockPlan:

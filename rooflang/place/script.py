@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import msgspec
 
 SCHEMA = "rooflang.certificate/1"
@@ -83,3 +86,21 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     control: tuple[tuple[str, str], ...] = ()
     streams: dict[str, int] = {}
     evaluated: EvaluatedJson | None = None
+
+
+def first_difference(stated: Any, again: Any) -> tuple[str, Any, Any] | None:
+    """Where two JSON values differ first, as `kinds[0].kernels[2].steps`, and what stands there in either."""
+    return next(_differences(stated, again, ""), None)
+
+
+def _differences(stated: Any, again: Any, where: str) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(stated, dict) and isinstance(again, dict):
+        for key in {**again, **stated}:
+            yield from _differences(stated.get(key), again.get(key), f"{where}.{key}" if where else str(key))
+    elif isinstance(stated, (list, tuple)) and isinstance(again, (list, tuple)):
+        for index, (one, other) in enumerate(zip(stated, again, strict=False)):
+            yield from _differences(one, other, f"{where}[{index}]")
+        if len(stated) != len(again):
+            yield f"the number of {where}", len(stated), len(again)
+    elif stated != again:
+        yield where, stated, again

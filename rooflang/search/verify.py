@@ -19,11 +19,12 @@ from rooflang.hw import Cluster
 from rooflang.ir.graph import Graph
 from rooflang.models import Model
 from rooflang.place.certificate import replay
+from rooflang.place.script import first_difference
 from rooflang.search.evaluate import evaluate
 from rooflang.search.inputs import digest, stated_assumptions
 from rooflang.search.point import PRICE, RESULT_SCHEMA, Point, usd_per_million_tokens
 from rooflang.search.problem import Problem
-from rooflang.search.validate import evaluated, validate
+from rooflang.search.validate import Validation, evaluated, validate
 from rooflang.sim.result import Overlap
 
 #: Numbers of two runs agree to so many parts: JSON keeps every digit, other versions of NumPy may round sums otherwise.
@@ -101,7 +102,10 @@ def verify_plan(
         raise PlacementError("the inputs have another hash than the one stated", where="inputs")
     overlap = _field(inputs, "overlap", str, "inputs")
     out = []
-    for name, point in _points(data):
+    points = list(_points(data))
+    if not points:
+        raise PlacementError("there is no point in it", where="frontier", expected="one or more")
+    for name, point in points:
         say(f"checking {name}")
         try:
             out.append(_check(problem, point, cast(Overlap, overlap), seed, inputs.get("gpu_hour_usd")))
@@ -170,6 +174,7 @@ def _check(problem: Problem, stated: Json, overlap: Overlap, seed: int, gpu_hour
     problem = _on_its_gpus(problem, stated).for_script(certificate)
     plan = replay(certificate, problem.blocks, problem.cluster)
     found = evaluated(plan, problem.blocks, seed=seed)
+    _check_evidence(certificate, found)
     batch = problem.check_batch(_field(stated, "batch", int, "point"))
     again = replace(
         evaluate(problem, plan, batch, overlap=overlap),
@@ -182,6 +187,17 @@ def _check(problem: Problem, stated: Json, overlap: Overlap, seed: int, gpu_hour
     _compare(stated, again.to_json() | price, "")
     _check_bound(stated)
     return VerifiedPoint(batch=batch, plan=again.plan, steps=_steps(certificate), evaluated=found.to_json())
+
+
+def _check_evidence(certificate: Json, found: Validation) -> None:
+    """What the search says that it evaluated: the same dims and mesh, from a seed of its own."""
+    stated = certificate.get("evaluated")
+    if stated is not None:
+        wanted = {**found.to_json(), "seed": stated.get("seed")}
+        difference = first_difference(stated, wanted)
+        if difference is not None:
+            where, value, expected = difference
+            raise PlacementError(f"{where} is {value!r}", where="certificate: evaluated", expected=repr(expected))
 
 
 def _on_its_gpus(problem: Problem, stated: Json) -> Problem:
