@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import importlib
 import os
 from dataclasses import dataclass, replace
@@ -177,7 +178,7 @@ def _read(path: Path) -> Config:
 def _json(path: Path) -> Any:
     """What a JSON file holds."""
     try:
-        return msgspec.json.decode(path.read_bytes())
+        return msgspec.json.decode(path.read_bytes().removeprefix(codecs.BOM_UTF8))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ModelError(f"not JSON: {error}", where=str(path)) from error
     except OSError as error:

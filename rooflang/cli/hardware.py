@@ -39,11 +39,14 @@ def show(name: str) -> None:
 @command.command("check")
 @click.argument("file", type=click.Path())
 def check(file: str) -> None:
-    """Check a hardware file: is it well formed, and can a GPU reach its memories and its peers?"""
+    """Check a hardware file: is it well formed, and can a GPU reach its memories, its peers, and every fabric?"""
     from pathlib import Path
 
     from rooflang.hw import Cluster, load_platform
+    from rooflang.sim.fabric import fabric
 
     platform = load_platform(Path(file))
     cluster = Cluster.of(platform, platform.scale_up.largest)
+    lanes = tuple((level.name, way) for level in cluster.levels for way in ("out", "in"))
+    fabric(cluster, lanes, ())  # what a simulation asks for
     click.echo(f"{file} is well formed: {cluster}")

@@ -87,7 +87,7 @@ def read_toml(path: Path, record: type[_Record]) -> _Record:
     that `record` does not know, or holds a value of the wrong type, unit or sign.
     """
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
         raise HardwareError(f"cannot read the file: {error}", where=str(path), expected="a TOML file") from error
     except tomllib.TOMLDecodeError as error:

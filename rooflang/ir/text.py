@@ -36,7 +36,7 @@ def read(path: str | Path) -> Graph:
     from rooflang.ir.verify import verify
 
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8-sig")  # editors on Windows begin a file with a mark
     except (OSError, UnicodeDecodeError) as error:
         raise GraphError(f"cannot be read: {error}", where=str(path), expected="a graph as UTF-8 text") from None
     graph = parse(text, where=str(path))

@@ -38,6 +38,8 @@ class Overflow:
     def error(self, *, where: str = "") -> CapacityError:
         """The error that tells a user what does not fit, and which tensors are the largest."""
         largest = ", ".join(f"{label} ({show_bytes(size)})" for label, size in self.live[:_NAMED_TENSORS])
+        # A program may say how much rests in a memory without saying what.
+        largest = largest or "what rests in it for good"
         return CapacityError(
             f"{self.memory} needs {show_bytes(self.peak_bytes)} of {show_bytes(self.capacity_bytes)}; "
             f"it overflows at {show_seconds(self.first_s)} with {largest}",

@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+import rooflang.hw
 from rooflang.hw import platform_names
 from rooflang.models import model_names
 from rooflang.rules import rule_names
 
 Run = Callable[..., Result]
+
+PRESETS = Path(rooflang.hw.__file__).parent / "presets"
 
 LISTS = {"models": model_names(), "hardware": platform_names(), "rules": rule_names()}
 
@@ -68,9 +71,30 @@ def test_a_platform_tells_what_a_gpu_sees_and_where_numbers_come_from(run: Run) 
 
 
 def test_a_file_is_checked_and_shown(run: Run, folder: Path) -> None:
-    from rooflang.hw import schema
-
-    preset = (Path(schema.__file__).parent / "presets" / "gb300.toml").read_text(encoding="utf-8")
+    preset = (PRESETS / "gb300.toml").read_text(encoding="utf-8")
     (folder / "mine.toml").write_text(preset.replace('name = "gb300"', 'name = "mine"', 1), encoding="utf-8")
     assert "mine.toml is well formed: mine × 72" in run("hardware", "check", "mine.toml").stdout
     assert run("hardware", "show", "mine.toml").stdout.startswith("mine: ")
+
+
+def test_a_fabric_that_no_gpu_reaches_is_found_by_the_check(run: Run, folder: Path) -> None:
+    text = (PRESETS / "b300.toml").read_text(encoding="utf-8")
+    start = text.index("[scale_up]")
+    line = next(line for line in text[start:].splitlines() if line.startswith("bandwidth"))
+    (folder / "cut.toml").write_text(text[:start] + text[start:].replace(line, 'bandwidth = "0 GB/s"', 1))
+    outcome = run("hardware", "check", "cut.toml")
+    assert (outcome.exit_code, outcome.stdout) == (2, "")
+    assert "no route from gpu0 to switch0" in outcome.stderr
+
+
+def test_files_may_begin_with_a_mark(run: Run, folder: Path, graph: str) -> None:
+    """Editors on Windows write one before UTF-8."""
+    for name, text in {
+        "mine.toml": (PRESETS / "b300.toml").read_bytes(),
+        "mine.json": (Path(rooflang.models.__file__).parent / "configs" / "deepseek-v4-flash.json").read_bytes(),
+        "mine.rl": (folder / graph).read_bytes(),
+    }.items():
+        (folder / name).write_bytes(b"\xef\xbb\xbf" + text)
+    assert run("hardware", "check", "mine.toml").exit_code == 0
+    assert run("models", "show", "mine.json").exit_code == 0
+    assert run("simulate", "mine.rl", "--hardware", "b300", "--gpus", "1").exit_code == 0

@@ -8,7 +8,7 @@ import numpy as np
 
 from rooflang.errors import CapacityError
 from rooflang.sim.engine import Timeline, run
-from rooflang.sim.memory import live_at_peak, overflows, peak_bytes
+from rooflang.sim.memory import Overflow, live_at_peak, overflows, peak_bytes
 from rooflang.sim.program import CAP_ONE, Program, ProgramBuilder
 
 from .graphs import random_program
@@ -100,6 +100,11 @@ def test_residents_alone_can_overflow() -> None:
     assert (overflow.first_s, overflow.live) == (0.0, (("weights", 100),))
     assert chain(170)[0].memory_capacity_bytes[0] == 170
     assert overflows(*chain(170)) == ()
+
+
+def test_a_memory_whose_residents_have_no_names_overflows_in_words() -> None:
+    told = Overflow(memory="HBM", capacity_bytes=1, peak_bytes=2, first_s=0.0, live=()).error()
+    assert "with what rests in it for good" in str(told)
 
 
 def test_memory_is_freed_at_the_exit_and_taken_at_the_entry_of_one_round() -> None:
