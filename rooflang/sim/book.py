@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rooflang.cost.model import CostModel
 from rooflang.cost.record import Cost
 from rooflang.errors import PlacementError
-from rooflang.ir.cut import Spec, show_spec
+from rooflang.ir.cut import Cut, Spec, show_spec
 from rooflang.ir.tensor import Tensor
 from rooflang.place.lower import LiftedOp, PlacedGraph
 from rooflang.sim.costs import LiftedCosts
@@ -55,6 +55,9 @@ def _does_not_divide(lifted: LiftedOp) -> PlacementError:
     if lifted.mode is not None:
         specs = " ".join(show_spec(s) for s in lifted.mode.operands)
         what = f"{lifted.name} cannot run as {specs} → {show_spec(lifted.mode.out)}"
+        aligned = {c.dim: c.multiple_of for c in lifted.mode.choices if isinstance(c, Cut) and c.multiple_of > 1}
+        for dim, multiple in aligned.items():
+            what += f", shards of {dim} being multiples of {multiple}"
     else:
         what = f"{lifted.name} cannot lead to {show_spec(lifted.write[1])}"
     return PlacementError(

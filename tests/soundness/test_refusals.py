@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from rooflang import Layout, optimize, simulate_layout
 from rooflang.assumptions import profile
 from rooflang.cost.model import CostModel
+from rooflang.errors import PlacementError
 from rooflang.hw import Cluster, Mesh
 from rooflang.ir import GraphBuilder, make_mode, shard_sizes
 from rooflang.ir.cut import CutKind
 from rooflang.ir.op import Op, signature
+from rooflang.ir.tensor import Tensor
 from rooflang.rules import rule
 from rooflang.rules.examples import decode_step
 from rooflang.rules.record import Ok, Refusal, Verdict
 from rooflang.soundness.cases import example, the_op
 
 SPLIT = rule("split_kernel").check
+PAGE = (Path(__file__).parents[2] / "docs" / "soundness.md").read_text(encoding="utf-8")
 
 
 def case(name: str) -> Op:
@@ -28,6 +35,89 @@ def refused(verdict: Verdict, code: str, *words: str) -> None:
     assert verdict.code == code
     for word in words:
         assert word in verdict.reason
+
+
+def _attended() -> Tensor:
+    return decode_step().op_by_name["attend"].output
+
+
+def _edge(*names: str) -> Verdict:
+    return rule("remove_control_edge").check(decode_step(), *names, control=[names])
+
+
+#: What is refused, by which rule; docs/soundness.md has the same table, with the codes.
+TABLE: dict[str, tuple[str, Callable[[], Verdict]]] = {
+    "top-k of the own experts in MoE": ("split_kernel", lambda: SPLIT(case("route"), "expert", kind=CutKind.PAR)),
+    "one contiguous cut of fused QKV": ("split_kernel", lambda: SPLIT(case("segment"), "qkv")),
+    "a contiguous cut of RoPE's dim": ("split_kernel", lambda: SPLIT(case("rope"), "even")),
+    "local positions under a causal mask": (
+        "split_kernel",
+        lambda: SPLIT(case("grouped_causal"), "ctx", local=["ctx"]),
+    ),
+    "a hidden cut of gate·up·activation": ("split_kernel", lambda: SPLIT(case("gated_matmul"), "k")),
+    "a bias or residual in every summand": ("split_kernel", lambda: SPLIT(case("bias"), "partial")),
+    "a token cut of MoE with dropped tokens": ("split_kernel", lambda: SPLIT(case("capped_gates"), "b")),
+    "keys of the delta rule": ("split_kernel", lambda: SPLIT(case("delta_scan"), "k")),
+    "a nucleus of a cut vocabulary": ("split_kernel", lambda: SPLIT(case("sample_nucleus"), "vocab")),
+    "a cut of a generator with a state": ("split_kernel", lambda: SPLIT(case("stateful_sample"), "b")),
+    "half a quantisation block": (
+        "split_kernel",
+        lambda: SPLIT(case("block_matmul"), "blocks", sizes={"blocks": 16}, parts=16),
+    ),
+    "log-sum-exp states passed on as summands": (
+        "split_kernel",
+        lambda: SPLIT(case("add"), "partial", partials={"y0": frozenset({"lse"})}),
+    ),
+    "a second copy of a KV append": ("dup_kernel", lambda: rule("dup_kernel").check(case("kv_append"))),
+    "a second draw of a random operator": ("dup_kernel", lambda: rule("dup_kernel").check(case("stateful_sample"))),
+    "an owner's draw for all": ("dedup_kernel", lambda: rule("dedup_kernel").check(case("stateful_sample"))),
+    "an edge from a write to a read removed": ("remove_control_edge", lambda: _edge("append", "save")),
+    "an edge that closes a cycle": (
+        "add_control_edge",
+        lambda: rule("add_control_edge").check(decode_step(), "copy", "append"),
+    ),
+    "a merge of a gather that another one reads": (
+        "merge_gather_scatter",
+        lambda: rule("merge_gather_scatter").check(_attended(), ("batch",), ("head",), also_read=["copy"]),
+    ),
+    "an all-to-all from a dim to itself": (
+        "merge_gather_scatter",
+        lambda: rule("merge_gather_scatter").check(_attended(), ("batch",), ("batch",)),
+    ),
+    "a reduce of what is cut": (
+        "merge_reduce_broadcast",
+        lambda: rule("merge_reduce_broadcast").check(_attended(), ("batch",), ("R",)),
+    ),
+    "a gather of what is partial": (
+        "merge_gather_broadcast",
+        lambda: rule("merge_gather_broadcast").check(_attended(), ("P",), ("R",)),
+    ),
+    "a lossy cast as identity": (
+        "insert_identity",
+        lambda: rule("insert_identity").check(example("kv_append").leaves[1], "dram", dtype="fp4"),
+    ),
+    "a copy of what is overwritten, left out": (
+        "remove_identity",
+        lambda: rule("remove_identity").check(decode_step().op_by_name["save"], ops=decode_step().ops),
+    ),
+    "a fusion that nobody named": (
+        "fuse_kernels",
+        lambda: rule("fuse_kernels").check(decode_step().op_by_name["attend"], decode_step().op_by_name["copy"]),
+    ),
+}
+
+
+@pytest.mark.parametrize("trap", TABLE)
+def test_the_table_of_refusals_is_that_of_the_page(trap: str) -> None:
+    name, ask = TABLE[trap]
+    verdict = ask()
+    assert isinstance(verdict, Refusal), verdict
+    assert f"| {trap} | `{name}` | `{verdict.code}` |" in PAGE
+
+
+def test_the_page_lists_no_other_refusal() -> None:
+    rows = [line for line in PAGE.splitlines() if line.startswith("| ") and line.count("`") == 4]
+    assert len(rows) == len(TABLE)
 
 
 def test_local_top_k_in_moe() -> None:
@@ -122,7 +212,7 @@ def test_shards_that_are_not_aligned_to_quantisation_blocks() -> None:
 
 
 def test_keys_of_the_delta_rule_and_inputs_of_a_nonlinearity() -> None:
-    refused(SPLIT(case("delta_scan"), "k"), "no-such-cut", "'k'")
+    refused(SPLIT(case("delta_scan"), "k"), "unsound-cut", "mixes all keys")
     refused(SPLIT(case("gated_matmul"), "k"), "unsound-cut", "nonlinearity")
 
 
@@ -146,3 +236,21 @@ def test_ten_rows_cut_in_four_keep_their_flops() -> None:
             assert 4 * per_rank >= 2.0 * rows * 64 * 64
         else:
             assert rows == 10
+
+
+@pytest.mark.parametrize(("ranks", "good"), [(4, True), (8, True), (16, False)])
+def test_no_plan_has_half_a_quantisation_block(ranks: int, good: bool) -> None:
+    """1024 elements in blocks of 128: 8 shards have one each; what has half of one costs no price, it is refused."""
+    g = GraphBuilder("quantised", batch=16, hidden=1024, ffn=64)
+    weight = g.weight("w", "hidden ffn", "fp8_block")
+    graph = g.build(g.op("y", "block_matmul", [g.input("x", "batch hidden"), weight], "batch ffn", block=128))
+    cluster = Cluster.of("b300", ranks)
+    layout = Layout.start(graph, cluster, mesh=[ranks]).split_kernel("y", "hidden")
+    if good:
+        assert simulate_layout(layout).sim.step_s > 0
+        return
+    with pytest.raises(PlacementError, match="multiples of 128"):
+        simulate_layout(layout)
+    best = optimize(graph, hardware=cluster, batch=[16]).frontier[0]
+    cut = [k for k in best.certificate["kinds"][0]["kernels"] if k["kernel"] == "y"]
+    assert "hidden" not in [step["dim"] for step in cut[0]["steps"]]

@@ -159,6 +159,10 @@ def _final_flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
     return {} if op.attr("fused") else _update_flops(op, local, full)
 
 
+def _refuses(op: Op) -> Mapping[str, str]:
+    return {key_value(op)[0]: "the rule mixes all keys of a head: what one of them leaves depends on the others"}
+
+
 def _row_cuts(op: Op) -> tuple[Cut, ...]:
     """By request, head and value; a state that is written in place also on replicas that each own a whole one."""
     key, _ = key_value(op)
@@ -191,6 +195,7 @@ register(
         name="delta_update",
         summary="a head's state after one position; operands: k, v, decay, beta, rate, shift, state",
         cuts=_row_cuts,
+        refuses=_refuses,
         flops=_update_flops,
         attrs={"floor": NUMBER, "gate": (str,)},
         check=_check_update,
@@ -203,6 +208,7 @@ register(
         name="delta_read",
         summary="what a query reads from a head's state; operands: q, state",
         cuts=_row_cuts,
+        refuses=_refuses,
         flops=_read_flops,
         read_fraction=_fused_read,
         attrs={"fused": (bool,)},
@@ -214,6 +220,7 @@ register(
         name="delta_scan",
         summary="outputs of the delta rule over a sequence; operands: q, k, v, decay, beta, rate, shift",
         cuts=_sequence_cuts,
+        refuses=_refuses,
         flops=_scan_flops,
         read_fraction=_scan_read,
         write_fraction=_scan_write,
@@ -226,6 +233,7 @@ register(
         name="delta_final",
         summary="a head's state after a sequence; operands: k, v, decay, beta, rate, shift",
         cuts=_sequence_cuts,
+        refuses=_refuses,
         flops=_final_flops,
         read_fraction=_fused_read,
         attrs={"floor": NUMBER, "gate": (str,), "map_bytes": NUMBER, "fused": (bool,)},
