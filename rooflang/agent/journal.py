@@ -18,6 +18,7 @@ which expands into actions. `#` begins a comment.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ from rooflang.hw import Cluster
 from rooflang.ir.graph import Graph
 from rooflang.models import Model
 from rooflang.rules import rule_names
-from rooflang.search.inputs import hashed_inputs
+from rooflang.search.inputs import hashed_inputs, stated_assumptions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +41,7 @@ FIRST_LINE = "# rooflang journal 1"
 
 #: What a journal may say about its session, in the order in which it is written.
 _HEADER = (
-    *("model", "hardware", "gpus", "stage", "context", "batch", "assumptions", "overlap"),
+    *("model", "hardware", "gpus", "stage", "context", "batch", "assumptions", "changed_assumptions", "overlap"),
     *("graph", "cluster", "version", "hash"),
 )
 
@@ -55,7 +56,9 @@ def inputs_of(session: Session) -> dict[str, Any]:
 def write(session: Session) -> str:
     """The journal of a session."""
     inputs = inputs_of(session)
-    lines = [FIRST_LINE, *(f"{name} {inputs[name]}" for name in _HEADER), ""]
+    if "changed_assumptions" in inputs:
+        inputs["changed_assumptions"] = json.dumps(inputs["changed_assumptions"], sort_keys=True)
+    lines = [FIRST_LINE, *(f"{name} {inputs[name]}" for name in _HEADER if name in inputs), ""]
     macro = ""
     for entry in session.entries:
         if entry.macro != macro:
@@ -144,13 +147,22 @@ def _start(
                     f"{name} {values[name]!r}", where=f"{where}:{header[name][0]}", expected="a whole number"
                 )
             values[name] = int(values[name])
+    if "changed_assumptions" in values:
+        try:
+            values["changed_assumptions"] = json.loads(values["changed_assumptions"])
+        except (ValueError, RecursionError) as error:
+            number = header["changed_assumptions"][0]
+            raise ValueRangeError(
+                f"{error}", where=f"{where}:{number}", expected="fields and values as JSON"
+            ) from error
+    stated = stated_assumptions({"assumptions": "physical", **values}, where=where)
     for name, given in (("model", model), ("hardware", hardware)):
         if given is None and name not in values:
             raise ValueRangeError(f"it names no {name}", where=where, expected=f"a line `{name} NAME` at its head")
     session = kind.start(
         model if model is not None else values["model"],
         hardware=hardware if hardware is not None else values["hardware"],
-        assumptions=assumptions if assumptions is not None else values.get("assumptions", "physical"),
+        assumptions=assumptions if assumptions is not None else stated,
         **{name: values[name] for name in ("gpus", "stage", "context", "batch", "overlap") if name in values},
     )
     check_inputs(session, values, where=where)

@@ -17,6 +17,7 @@ from rooflang.errors import RooflangError, ValueRangeError
 from rooflang.hw import Cluster
 from rooflang.ir.graph import Graph
 from rooflang.models import Model
+from rooflang.search.inputs import stated_assumptions
 
 if TYPE_CHECKING:
     from rooflang.agent.session import Session
@@ -79,7 +80,7 @@ def load(
     session = Session.start(
         model if model is not None else stated["model"],
         hardware=hardware if hardware is not None else stated["hardware"],
-        assumptions=assumptions if assumptions is not None else stated["assumptions"],
+        assumptions=assumptions if assumptions is not None else stated_assumptions(stated, where=f"{path}: inputs"),
         **{name: stated[name] for name in ("gpus", "stage", "context", "batch", "overlap")},
     )
     check_inputs(session, {**dict.fromkeys(inputs_of(session), None), **stated}, where=str(path))
