@@ -74,7 +74,7 @@ def _edges(world: World, state: State, action: Action) -> tuple[Site, list[Edge]
     site, tensor = tensor_site(world, state, action)
     reader = action.reader
     if reader not in ("", LEAVES):
-        _, _, op = world.representative(site.blocks, action.reader)
+        op = site.own(action.reader)
         inside = [outer for outer, inner in site.edits.fused.items() if inner == op.output.name]
         reader = op.output.name if op.output.name in site.modes() or not inside else inside[0]
     edges = edges_of(site, tensor.name, reader)

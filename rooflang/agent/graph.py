@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rooflang.agent.actions import GRAPH, Action
-from rooflang.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from rooflang.agent.session import Applied, Session
@@ -31,14 +30,12 @@ class GraphView:
         return self.session.apply(Action(primitive=primitive, target=target, **fields))
 
     def operator(self, name: str) -> OperatorView:
-        """An operator. Raises `UnknownNameError`."""
-        known = self.session.world.place_of
-        if name not in known:
-            raise UnknownNameError("operator", name, known, where=self.session.world.problem.graph.name)
+        """An operator. Raises `RefusedError`."""
+        self.session.world.representative(self.session.placed.blocks, name)
         return OperatorView(self, name)
 
     def tensor(self, name: str) -> TensorView:
-        """A tensor. Raises `UnknownNameError`."""
+        """A tensor. Raises `RefusedError`."""
         self.session.world.tensor(name)
         return TensorView(self, name)
 

@@ -68,9 +68,11 @@ def fuse_kernels(world: World, state: State, action: Action) -> State:
         needs(action, "dim", "axis?")
         return _routed(site, op, action)
     needs(action, "inner")
-    inner_kind, _, inner = world.representative(site.blocks, action.inner)
+    blocks = world.blocks(state.alike)
+    same = world.representative(blocks, action.inner)[1] == world.representative(blocks, action.target)[1]
+    inner = site.own(action.inner)
     fused = asked(action, op, inner)  # refuses what is no named fusion, and what does not feed the operand
-    if inner_kind is not site.kind or inner.output.name not in {t.name for t in op.operands}:
+    if not same or inner.output.name not in {t.name for t in op.operands}:
         raise RefusedError("not-adjacent", f"{op.name} does not read {inner.name} in its own block")
     _check_unfused(site, op, inner)
     choices = _fused_choices(site, op, inner, fused)

@@ -18,8 +18,8 @@ Primitive = Callable[[World, State, Action], State]
 
 
 def apply(world: World, placed: Placed, action: Action) -> Placed:
-    """The placed graph after an action. Raises `RefusedError` with the rule's code and reason where it does not apply,
-    and `UnknownNameError` for what is not there."""
+    """The placed graph after an action. Raises `RefusedError` with the rule's code and reason where it does not
+    apply."""
     state = _PRIMITIVES[action.primitive](world, placed.state, action)
     return world.settled(state, placed)
 

@@ -152,13 +152,11 @@ class Session:
             apply(self.world, self.placed, taken)
             return Ok(result=taken)
         except RefusedError as error:
-            return Refusal(code=error.refusal, reason=error.what)
-        except UnknownNameError as error:
-            return Refusal(code=error.code, reason=str(error))
+            return Refusal(code=error.refusal, reason=f"{error.what}; {error.hint}" if error.hint else error.what)
 
     def apply(self, action: Action | str | Mapping[str, Any], *, macro: str = "") -> Applied:
-        """Take an action. Raises `RefusedError` with the rule's code and reason, or `UnknownNameError`; nothing has
-        changed then. `macro` are the words under which the journal lists it."""
+        """Take an action. Raises `RefusedError` with the rule's code and reason; nothing has changed then. `macro` are
+        the words under which the journal lists it."""
         taken = as_action(action)
         self._take(Entry(action=taken, macro=macro), apply(self.world, self.placed, taken))
         return Applied(action=taken, number=len(self._history) - 1)

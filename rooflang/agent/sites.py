@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from rooflang.agent.actions import Action
 from rooflang.agent.state import EXIT, Edits, Read, State, regrouped, set_apart
 from rooflang.agent.wiring import choices_of, effective, reads_of
-from rooflang.agent.world import World
-from rooflang.errors import RefusedError, UnknownNameError
+from rooflang.agent.world import World, unknown
+from rooflang.errors import RefusedError
 from rooflang.ir.blocks import BlockKind, Blocks
 from rooflang.ir.cut import Spec
 from rooflang.ir.layout import Choice, Mode
@@ -57,6 +57,10 @@ class Site:
             raise RefusedError("fused", f"{tensor} is computed inside {', '.join(inside)}", hint=f"edit {inside[0]}")
         return effective(self.kind, self.edits, tensor)[0]
 
+    def own(self, name: str) -> Op:
+        """The operator of the kind that stands for the one of that name in the block that the action named."""
+        return self.kind.ops[self.world.place_of[name][1]]
+
     def choices(self, op: Op) -> tuple[Choice, ...]:
         """What a kernel does along each axis."""
         return choices_of(op, self.edits, self.axes)
@@ -89,21 +93,21 @@ def operator_site(world: World, state: State, action: Action, name: str = "") ->
 def tensor_site(world: World, state: State, action: Action) -> tuple[Site, Tensor]:
     """The site of an action on a tensor, and the tensor of the kind's representative that stands for it: in the block
     of the `reader` if there is one, else in the block that makes or, for a leaf, first reads it."""
-    graph = world.problem.graph
+    graph, blocks = world.problem.graph, world.blocks(state.alike)
     tensor = world.tensor(action.target)
     if action.reader not in ("", LEAVES):
         name = action.reader
-        if name not in graph.op_by_name:
-            raise UnknownNameError("operator", name, graph.op_by_name, where=graph.name)
     elif tensor.name in graph.producer:
         name = graph.producer[tensor.name].name
     else:
         name = graph.consumers[tensor.name][0][0].name
-    site, _ = operator_site(world, state, action, name)
-    back = {actual: own for own, actual in site.blocks.rename[site.label].items()}
+    _, label, _ = world.representative(blocks, name)
+    back = {actual: own for own, actual in blocks.rename[label].items()}
     if tensor.name not in back:
         raise RefusedError("not-read", f"{action.reader} does not read {tensor.name}")
-    return site, replace(tensor, name=back[tensor.name])
+    site, _ = operator_site(world, state, action, name)
+    own = blocks.rename[site.kind.blocks[0]][back[tensor.name]]
+    return site, replace(tensor, name=own)
 
 
 def edges_of(site: Site, tensor: str, reader: str = "") -> list[Edge]:
@@ -139,8 +143,7 @@ def _apart(world: World, state: State, blocks: Blocks, kind: BlockKind, label: s
 
 
 def pick(state: State, kind: BlockKind, label: str, only: str) -> tuple[str, ...]:
-    """The blocks of a kind that `only` names, in program order. Raises `UnknownNameError`, and `RefusedError` where
-    none is of that kind."""
+    """The blocks of a kind that `only` names, in program order. Raises `RefusedError` where none is of that kind."""
     every = {name for labels in state.stages for name in labels}
     wanted: set[str] = set()
     for part in only.split(","):
@@ -154,12 +157,8 @@ def pick(state: State, kind: BlockKind, label: str, only: str) -> tuple[str, ...
         elif found and f"{found[1]}{found[2]}" in every and int(found[3]) < 10**6:
             wanted.update(f"{found[1]}{number}" for number in range(int(found[2]), int(found[3]) + 1))
         else:
-            raise UnknownNameError("block", part, _known(every), where="only")
+            raise unknown("block", part, [THIS, "stage:0", *every])
     labels = tuple(name for name in kind.blocks if name in wanted)
     if not labels:
         raise RefusedError("other-kind", f"no block of {only} is laid like {label}")
     return labels
-
-
-def _known(labels: Sequence[str] | set[str]) -> list[str]:
-    return [THIS, "stage:0", *sorted(labels)]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cached_property
 
+from rooflang.agent.actions import LONGEST_NAME
 from rooflang.agent.state import Edits, State
 from rooflang.agent.wiring import modes_of, plan_of
 from rooflang.cost.model import CostModel
-from rooflang.errors import RefusedError, RooflangError, UnknownNameError
+from rooflang.errors import RefusedError, RooflangError
 from rooflang.hw.mesh import Mesh
 from rooflang.ir.blocks import BlockKind, Blocks, split_blocks
 from rooflang.ir.cut import REPLICATED, Spec, show_spec
@@ -102,18 +104,18 @@ class World:
         return self.settled(bare(blocks, Mesh.lay(self.problem.cluster, [gpus] if gpus > 1 else [])))
 
     def representative(self, blocks: Blocks, name: str) -> tuple[BlockKind, str, Op]:
-        """(kind, block label, the kind's operator) for an operator by name. Raises `UnknownNameError`."""
+        """(kind, block label, the kind's operator) for an operator by name. Raises `RefusedError`."""
         if name not in self.place_of:
-            raise UnknownNameError("operator", name, self.place_of, where=self.problem.graph.name)
+            raise unknown("operator", name, self.place_of)
         label, number = self.place_of[name]
         kind = blocks.by_name[blocks.kind_of[label]]
         return kind, label, kind.ops[number]
 
     def tensor(self, name: str) -> Tensor:
-        """A tensor of the graph. Raises `UnknownNameError`."""
+        """A tensor of the graph. Raises `RefusedError`."""
         tensors = self.problem.graph.tensors
         if name not in tensors:
-            raise UnknownNameError("tensor", name, tensors, where=self.problem.graph.name)
+            raise unknown("tensor", name, tensors)
         return tensors[name]
 
     # -- does it hold together? -------------------------------------------------------------------------------------
@@ -160,6 +162,14 @@ class World:
                 if cost.transfer(tensors[step.tensor], step).memory_s == float("inf"):
                     raise RefusedError("uneven", f"{step.tensor} does not divide as {show_spec(step.after)}")
                 self._steps.add(key)
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> RefusedError:
+    """The refusal of a name that nothing has. A model has thousands of names: the nearest ones are told."""
+    near = get_close_matches(name[:LONGEST_NAME], list(known), n=3, cutoff=0.6)
+    return RefusedError(
+        "unknown-name", f"there is no {kind} {name!r}", hint=f"did you mean {' or '.join(near)}?" if near else ""
+    )
 
 
 def bare(blocks: Blocks, mesh: Mesh) -> State:
