@@ -76,6 +76,51 @@ def test_the_search_gains_at_least_what_the_agent_gained(name: str, monkeypatch:
     assert again.sim.step_s == best.sim.step_s
 
 
+def gain_of(step_s: float) -> float:
+    """Over the published step of the grid's plan, the lower one of it and ours."""
+    return CASES["decode-64k"].published_s / step_s - 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("fix", "disabled", "gain"),
+    [
+        # What the agent had: the grid's layouts, without fusions.
+        (["dp=16,cp=1,ep=16"], ["fuse_kernels"], 0.2029),
+        (["dp=16,cp=1,ep=16"], [], 0.24),
+        # DP16 and EP16 by name; what is not named stays free.
+        (["attention=batch:16", "experts=expert:16"], [], 0.30),
+    ],
+)
+def test_the_partition_alone(fix: list[str], disabled: list[str], gain: float) -> None:
+    """With the sharding given, the search finds the agent's partition, or a better one for a better plan."""
+    case = CASES["decode-64k"]
+    (best,) = rooflang.optimize(
+        **SETTING, **case.workload, batch=[4096], fix=[*fix, "pp=16"], disable_rules=disabled
+    ).frontier
+    assert gain_of(best.sim.step_s) >= gain
+    if fix[0].startswith("dp"):
+        assert best.pp_partition == (3, *[4] * 14, 2)
+        assert best.gap is not None and best.gap < 1e-3
+    assert f"{'DP 16; CP 1; EP 16' if len(fix) == 1 else 'attention: batch→16; experts: expert→16'}" in best.bound_scope
+
+
+@pytest.mark.slow
+def test_the_partition_given_is_the_one_that_is_found() -> None:
+    given, found = (
+        rooflang.optimize(
+            **SETTING,
+            **CASES["decode-64k"].workload,
+            batch=[4096],
+            fix=["dp=16", stages],
+            disable_rules=["fuse_kernels"],
+        ).frontier[0]
+        for stages in ("partition=3,4x14,2", "pp=16")
+    )
+    assert given.pp_partition == found.pp_partition
+    assert given.sim.step_s == pytest.approx(found.sim.step_s, rel=1e-6)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_each_has_a_page(name: str) -> None:
     text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
