@@ -22,7 +22,6 @@ from rooflang.ir.cut import OWNER, PARTIAL, REPLICATED, CutKind
 from rooflang.ir.kinds.fused import FUSIONS
 from rooflang.ir.op import op_kind, signature
 from rooflang.ir.tensor import RESIDENT_ROLES
-from rooflang.rules import rule_names
 
 if TYPE_CHECKING:
     from rooflang.agent.session import Session
@@ -41,8 +40,8 @@ class Proposal:
 def proposals(session: Session, filter: str = "", *, predict: bool = True, limit: int = 0) -> list[Proposal]:
     """The actions that apply now.
 
-    `filter` are words that all have to fit: the name of a primitive, or a pattern (`*` is anything) that some name in
-    the action has to match, such as the operator's. With `predict` the best come first; `limit` is how many at most (0:
+    `filter` are words that all have to fit: patterns (`*` is anything), each of which the primitive or some name in the
+    action has to match, such as the operator's. With `predict` the best come first; `limit` is how many at most (0:
     all), of those that are looked at. Edits that hold for all blocks of a kind are proposed, `only` is for who asks.
     """
     words = filter.split()
@@ -72,9 +71,7 @@ def proposals(session: Session, filter: str = "", *, predict: bool = True, limit
 
 
 def _fits(action: Action, word: str) -> bool:
-    if word in rule_names():
-        return action.primitive == word
-    names = (action.target, action.reader, action.inner, action.after, action.dim, action.memory)
+    names = (action.primitive, action.target, action.reader, action.inner, action.after, action.dim, action.memory)
     return any(fnmatchcase(name, word) for name in names if name)
 
 
