@@ -31,7 +31,9 @@ Exit codes:
     lazy={
         "optimize": ("rooflang.cli.optimize", "find the frontier of throughput and interactivity"),
         "simulate": ("rooflang.cli.simulate", "simulate one configuration"),
+        "plan": ("rooflang.cli.plan", "plan a service: prefill, decode, batch, cost, for targets of latency"),
         "sweep": ("rooflang.cli.sweep", "search many configurations, on one machine or many"),
+        "explain": ("rooflang.cli.explain", "tell what a model needs per token, and which part of it"),
         "agent": ("rooflang.cli.agent", "make a plan one primitive at a time, or replay one"),
         "models": ("rooflang.cli.models", "list the models, or show one"),
         "hardware": ("rooflang.cli.hardware", "list the platforms, show one, or check a file"),

@@ -76,6 +76,9 @@ def apply(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Com
 #: What is taken for granted; `assume.assumed` makes one record of what these say.
 assumptions = apply(_PROFILE, *assume.OPTIONS)
 
+#: The GPUs that there are.
+fleet = apply(_HARDWARE, _GPUS)
+
 #: What is computed, and on how many GPUs.
 task = apply(_HARDWARE, _GPUS, *_STEP)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 import click.shell_completion
@@ -124,6 +124,23 @@ class Amount(OptionType):
 
     def spell(self, value: float) -> str:
         return f"{value:g}"
+
+
+class PerSecond(OptionType):
+    """How often: `20`, `20/s`, `90/min`, `3600/h`; without a unit a second."""
+
+    name = "X/s"
+    _UNITS: ClassVar[dict[str, float]] = {"s": 1.0, "min": 60.0, "h": 3600.0}
+
+    def read(self, text: str, where: str) -> float:
+        number, _, unit = text.partition("/")
+        if (unit or "s") not in self._UNITS:
+            raise ValueRangeError(f"{text[:20]!r} is no rate", where=where, expected="a number, or N/s, N/min, N/h")
+        value: float = Amount().read(number, where)
+        return value / self._UNITS[unit or "s"]
+
+    def spell(self, value: float) -> str:
+        return f"{value:g}/s"
 
 
 class Share(OptionType):

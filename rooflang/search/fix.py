@@ -23,6 +23,7 @@ from itertools import combinations
 from rooflang.errors import PlacementError, UnitError, UnknownNameError, ValueRangeError
 from rooflang.hw.mesh import Mesh, mesh_factorisations
 from rooflang.ir.blocks import split_blocks
+from rooflang.ir.cut import Spec
 from rooflang.ir.op import signature
 from rooflang.place.grid import SEQ, grid_plan, layer_labels
 from rooflang.place.words import cut_word
@@ -48,7 +49,7 @@ REPLICATED = "replicated"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fixed:
     """What is given. `groups` says, for a group of operators, into how many parts each dim is cut; no dim at all: none
-    is."""
+    is. `held` says in which specs leaves may be read that lie somewhere already."""
 
     groups: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     mesh: tuple[int, ...] | None = None
@@ -57,6 +58,7 @@ class Fixed:
     dp: int | None = None
     cp: int | None = None
     ep: int | None = None
+    held: Mapping[str, frozenset[Spec]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, texts: Iterable[str], problem: Problem) -> Fixed:
@@ -124,7 +126,7 @@ class Fixed:
             found = [self._grid_space(problem, *shape) for shape in self.shapes(problem, [stages])]
             return [space for space in found if space is not None]
         rules, words = self._group_rules(problem), problem.graph.words
-        return [Space(sizes=sizes, words=words, rules=rules) for sizes in self._meshes(problem, stages)]
+        return [Space(sizes=sizes, words=words, rules=rules, held=self.held) for sizes in self._meshes(problem, stages)]
 
     def _meshes(self, problem: Problem, stages: int) -> list[tuple[int, ...]]:
         if self.shaped:
@@ -201,6 +203,8 @@ class Fixed:
             words.append("mesh " + "×".join(map(str, self.mesh)))
         if self.partition is not None:
             words.append("partition " + ",".join(map(str, self.partition)))
+        if self.held:
+            words.append("weights where they lie already")
         return "; ".join(words)
 
 

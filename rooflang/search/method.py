@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from rooflang.errors import CapacityError, RooflangError, UnknownNameError, ValueRangeError
+from rooflang.ir.cut import Spec
 from rooflang.rules import rule
 from rooflang.search.effort import EFFORT, Effort
 from rooflang.search.fix import Fixed
@@ -26,8 +27,9 @@ BOUNDED: tuple[Overlap, ...] = ("perfect", "none")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """How to search. `batch` and `pp` are those asked for, `fix` the parts of a plan that are given. Raises
-    `UnknownNameError`, `ValueRangeError` for what does not go together."""
+    """How to search. `batch` and `pp` are those asked for, `fix` the parts of a plan that are given, `held` the specs
+    in which leaves may be read that another plan has laid. Raises `UnknownNameError`, `ValueRangeError` for what does
+    not go together."""
 
     search: Search = "egraph"
     overlap: Overlap = "perfect"
@@ -36,6 +38,7 @@ class Method:
     pp: int | None = None
     fix: tuple[str, ...] = ()
     effort: Effort = EFFORT
+    held: Mapping[str, frozenset[Spec]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in self.disabled:
@@ -60,7 +63,7 @@ class Method:
 
     def run(self, problem: Problem, watch: Progress) -> Found:
         """Search one cluster. Raises for what cannot be asked of the problem, never for what was not found."""
-        fixed = Fixed.read(self.fix, problem)
+        fixed = replace(Fixed.read(self.fix, problem), held=self.held)
         degrees, batches = fixed.degrees(problem, self.pp), batch_sizes(problem, self.batch)
         if self.search == "grid":
             if fixed.groups:

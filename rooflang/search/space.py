@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from rooflang.eqsat import FrozenBlock
+from rooflang.ir.cut import Spec
 from rooflang.ir.layout import Mode
 from rooflang.place.words import cut_word
 
@@ -33,15 +34,17 @@ class OpRule:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
     """A mesh by the `sizes` of its axes. `rules` by operator restrict how those lie; a fused kernel has to keep to the
-    rules of all that it covers. `words` are those of the graph's labels."""
+    rules of all that it covers. `words` are those of the graph's labels. `held` says in which specs a leaf may be read,
+    where it lies somewhere already."""
 
     sizes: tuple[int, ...]
     words: Mapping[str, str]
     rules: Mapping[str, OpRule]
+    held: Mapping[str, frozenset[Spec]] = field(default_factory=dict)
 
     def menus(self, frozen: Mapping[str, FrozenBlock]) -> Mapping[str, FrozenBlock]:
         """The blocks of saturated e-graphs with the layouts that are left to choose from."""
-        if not self.rules:
+        if not self.rules and not self.held:
             return frozen
         return {
             name: replace(block, modes=tuple(mode for mode in block.modes if self._allows(mode)))
@@ -51,4 +54,7 @@ class Space:
     def _allows(self, mode: Mode) -> bool:
         rules = [self.rules[name] for name in mode.covers if name in self.rules]
         cuts = tuple(cut_word(choice, self.words) for choice in mode.choices) if rules else ()
-        return all(rule.allows(cuts, self.sizes) for rule in rules)
+        if not all(rule.allows(cuts, self.sizes) for rule in rules):
+            return False
+        reads = zip(mode.op.operands, mode.operands, strict=True) if self.held else ()
+        return all(spec in self.held.get(tensor.name, (spec,)) for tensor, spec in reads)

@@ -1,0 +1,145 @@
+"""Plans for one replica of a stage, from the search: those that no other beats in speed and throughput."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rooflang.assumptions import Assumptions, profile
+from rooflang.errors import CapacityError, HardwareError, RooflangError
+from rooflang.hw import Cluster, Platform
+from rooflang.ir.cut import Spec
+from rooflang.ir.graph import Graph
+from rooflang.ir.tensor import Role
+from rooflang.models import Model, Workload, load
+from rooflang.models.workload import Stage
+from rooflang.place.certificate import replay
+from rooflang.place.plan import Plan
+from rooflang.search.evaluate import evaluate
+from rooflang.search.method import Method
+from rooflang.search.point import Point, pareto
+from rooflang.search.problem import Problem
+from rooflang.search.progress import Progress
+from rooflang.service.demand import Demand
+from rooflang.service.offer import Choice
+
+#: Prompts in a prefill step are few: more of them only make each wait for the others.
+PROMPTS = (1, 2, 4, 8, 16, 32, 64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """Choices for a replica of some GPUs, fastest for a user first; in decode the most requests that one could hold."""
+
+    choices: tuple[Choice, ...]
+    admits: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curves:
+    """Where the curves of one model come from."""
+
+    model: str | Path | Model
+    demand: Demand
+    assumptions: str | Assumptions
+    method: Method
+    watch: Progress
+
+    def sizes(self, platform: Platform, gpus: int) -> tuple[int, ...]:
+        """GPUs of a replica: every divisor of the GPUs that the platform can be built of."""
+        return tuple(size for size in range(1, gpus + 1) if gpus % size == 0 and _built(platform, size))
+
+    def decode(self, platform: Platform, gpus: int) -> Curve:
+        """Decode plans on replicas of that many GPUs, found with full caches and timed with average ones."""
+        full = self.problem(platform, gpus, "decode", self.demand.longest)
+        mean = self.problem(platform, gpus, "decode", self.demand.mean)
+        points = self._points(full, self.method)
+        choices = []
+        for point in pareto(points):
+            timed = evaluate(mean, plan_of(point, full), point.batch, overlap=self.method.overlap)
+            choices.append(Choice(point=point, problem=full, step_s=timed.sim.step_s))
+        return Curve(choices=tuple(choices), admits=max((p.batch * p.pp for p in points), default=0))
+
+    def prefill(self, platform: Platform, gpus: int) -> Curve:
+        """Prefill plans on replicas of that many GPUs."""
+        return self._prefill(platform, gpus, self.method)
+
+    def prefill_beside(self, decode: Choice) -> Curve:
+        """Prefill plans on the same GPUs as a decode plan, with the weights where that one holds them."""
+        plan = plan_of(decode.point, decode.problem)
+        method = replace(
+            self.method,
+            held=weights_of(plan, decode.problem),
+            fix=(
+                "mesh=" + ("x".join(map(str, decode.point.mesh)) or "1"),
+                "partition=" + ",".join(map(str, decode.point.pp_partition)),
+            ),
+        )
+        return self._prefill(decode.problem.cluster.platform, decode.gpus, method)
+
+    def _prefill(self, platform: Platform, gpus: int, method: Method) -> Curve:
+        problem = self.problem(platform, gpus, "prefill", self.demand.prompt)
+        points = self._points(problem, replace(method, batch=PROMPTS))
+        choices = tuple(Choice(point=p, problem=problem, step_s=p.sim.step_s) for p in pareto(points))
+        return Curve(choices=choices)
+
+    def problem(self, platform: Platform, gpus: int, stage: Stage, context: int) -> Problem:
+        """What a search for a replica solves."""
+        return Problem.of(
+            self.model,
+            hardware=Cluster.of(platform, gpus),
+            stage=stage,
+            context=context,
+            assumptions=self.assumptions,
+        )
+
+    def graph(self, stage: Stage, context: int) -> Graph:
+        """The graph of a step for one request."""
+        model = self.model if isinstance(self.model, Model) else load(self.model)
+        taken = self.assumptions if isinstance(self.assumptions, Assumptions) else profile(self.assumptions)
+        return model.build(Workload(stage=stage, context=context, batch=1), taken)
+
+    def _points(self, problem: Problem, method: Method) -> tuple[Point, ...]:
+        """What a search finds; nothing where nothing fits or can be laid so."""
+        self.watch.say(f"{problem.stage} on {problem.cluster}")
+        try:
+            return method.run(problem, self.watch).points
+        except CapacityError:
+            return ()
+        except RooflangError:
+            if not method.held:
+                raise
+            return ()
+
+
+def plan_of(point: Point, problem: Problem) -> Plan:
+    """The plan of a point, from its certificate."""
+    problem = problem.for_script(point.certificate)
+    return replay(point.certificate, problem.blocks, problem.cluster)
+
+
+def weights_of(plan: Plan, problem: Problem) -> Mapping[str, frozenset[Spec]]:
+    """How each weight lies, in every way that some kernel reads it."""
+    held: dict[str, set[Spec]] = {}
+    for name, spec in _reads(plan, problem):
+        held.setdefault(name, set()).add(spec)
+    return {name: frozenset(specs) for name, specs in held.items()}
+
+
+def _reads(plan: Plan, problem: Problem) -> Iterator[tuple[str, Spec]]:
+    blocks = problem.blocks
+    for label in blocks.sequence:
+        names = blocks.rename[label]
+        for mode in plan.blocks[blocks.kind_of[label]].modes.values():
+            for tensor, spec in zip(mode.op.operands, mode.operands, strict=True):
+                if tensor.role is Role.WEIGHT:
+                    yield names.get(tensor.name, tensor.name), spec
+
+
+def _built(platform: Platform, gpus: int) -> bool:
+    try:
+        Cluster.of(platform, gpus)
+    except HardwareError:
+        return False
+    return True
