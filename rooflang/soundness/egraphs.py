@@ -8,7 +8,7 @@ from functools import cache
 
 from rooflang.eqsat import FrozenBlock
 from rooflang.errors import PlacementError
-from rooflang.ir.blocks import split_blocks
+from rooflang.ir.blocks import BlockKind, split_blocks
 from rooflang.ir.cut import Spec, show_spec
 from rooflang.ir.graph import Graph, GraphBuilder
 from rooflang.ir.layout import Mode, Transfer
@@ -77,16 +77,33 @@ def unchanged(theory: Theory, commands: Sequence[str]) -> Sequence[str]:
 @cache
 def _block(name: str, axes: int, change: Change) -> FrozenBlock:
     """All layouts of a graph that a program reaches."""
+    (kind,) = split_blocks(GRAPHS[name]()).kinds
+    return frozen(kind, axes, change)
+
+
+def frozen(kind: BlockKind, axes: int, change: Change = unchanged) -> FrozenBlock:
+    """All layouts of a block that its program, changed, reaches."""
     from rooflang.eqsat.decode import decode
     from rooflang.eqsat.frozen import Limits
     from rooflang.eqsat.program import program
     from rooflang.eqsat.saturate import saturated
 
-    (kind,) = split_blocks(GRAPHS[name]()).kinds
     theory = Theory.of(kind, axes)
     text = program(theory, frozenset())
     changed = replace(text, commands=tuple(change(theory, text.commands)))
     return decode(theory, *saturated(changed, axes, Limits(nodes=200_000)))
+
+
+def refuted(block: FrozenBlock, graph: Graph, axes: int, source: Source) -> str | None:
+    """What is wrong with a random plan out of a block, on the extents of this graph and random ranks."""
+    plan = _Drawn(block, source)
+    ranks = tuple(source.ranks(3) for _ in range(axes))
+    leaves = draw.leaves(graph, source)
+    try:
+        check_layout(graph, ranks, plan.modes, plan.paths, plan.exits, leaves, plan.aliases)
+    except PlacementError as error:
+        return f"{error}\n{plan.told()}\n  ranks {ranks}, extents {graph.sizes}"
+    return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,15 +116,7 @@ class Saturations:
     def __call__(self, source: Source) -> str | None:
         name, axes = source.choice(self.names), source.integer(1, 2)
         block = _block(name, axes, self.change)
-        plan = _Drawn(block, source)
-        graph = draw.extents(GRAPHS[name](), source, most=4)
-        ranks = tuple(source.ranks(3) for _ in range(axes))
-        leaves = draw.leaves(graph, source)
-        try:
-            check_layout(graph, ranks, plan.modes, plan.paths, plan.exits, leaves, plan.aliases)
-        except PlacementError as error:
-            return f"{error}\n{plan.told()}\n  ranks {ranks}, extents {graph.sizes}"
-        return None
+        return refuted(block, draw.extents(GRAPHS[name](), source, most=4), axes, source)
 
 
 class _Drawn:
