@@ -38,6 +38,8 @@ Exit codes:
         "models": ("rooflang.cli.models", "list the models, or show one"),
         "hardware": ("rooflang.cli.hardware", "list the platforms, show one, or check a file"),
         "rules": ("rooflang.cli.rules", "list the rewrite rules, or show one"),
+        "import": ("rooflang.cli.import_", "make a compute graph of a PyTorch program"),
+        "validate": ("rooflang.cli.validate", "compare a graph with an execution trace"),
         "verify": ("rooflang.cli.verify", "check a saved result, or the rewrite rules"),
         "tables": ("rooflang.cli.tables", "recompute the paper's Tables 7 and 8"),
         "reproduce": ("rooflang.cli.reproduce", "recompute the paper's evaluation, as a report"),

@@ -4,56 +4,100 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from rooflang.cli.types import Known
-from rooflang.errors import ValueRangeError
+from rooflang.cli.output import replacing
+from rooflang.cli.types import Count, Known
+from rooflang.errors import RooflangError, ValueRangeError
+
+if TYPE_CHECKING:
+    from rooflang.report.reproduction.setting import Scope
 
 ALL = "all"
 
+_EXAMPLES = """\b
+Examples:
+  rooflang reproduce
+  rooflang reproduce --what tables --out reproduced
+  rooflang reproduce --what figures --model deepseek-v4-flash --gpus 8
+"""
+
 
 def _parts() -> tuple[str, ...]:
-    from rooflang.report.reproduce import PARTS
+    from rooflang.report.reproduction.report import PARTS
 
     return (*PARTS, ALL)
 
 
-@click.command("reproduce", epilog="\b\nExample:\n  rooflang reproduce --what tables --out reproduced")
+def _models() -> tuple[str, ...]:
+    from rooflang.report.reproduction.setting import MODELS
+
+    return MODELS
+
+
+@click.command("reproduce", epilog=_EXAMPLES)
 @click.option(
     "--what",
     default=ALL,
     show_default=True,
     type=Known("part", _parts),
-    metavar="tables|ratios|all",
-    help="Tables 7 and 8, the ratios of peak decode throughput, or both.",
+    metavar="tables|ratios|points|figures|cases|claims|needs|assumptions|all",
+    help="Tables 7 and 8; ratios of peak throughput; published points; Figures 3 and 4; the agent's cases; the "
+    "analysis, checked; what explains it; what separates the profiles; or all of it.",
 )
 @click.option(
     "--out",
     "folder",
+    default="reproduced",
+    show_default=True,
     metavar="DIR",
-    help="Folder for the report and its parts; parts that are in it already are not computed again.",
+    help="Folder for the report, its figures, and the results that it is made of. What is there is not computed again.",
 )
-def command(what: str, folder: str | None) -> None:
+@click.option(
+    "--model", "models", multiple=True, type=Known("model", _models), help="Only this model; may be repeated."
+)
+@click.option("--gpus", type=Count(), multiple=True, help="Only clusters of so many GPUs, 8 or 64.")
+@click.option("--jobs", "workers", type=Count(), help="Processes to use.  [default: one for each core]")
+def command(what: str, folder: str, models: tuple[str, ...], gpus: tuple[int, ...], workers: int | None) -> None:
     """Recompute the evaluation of the RoofLang paper (arXiv 2609.12551), beside what it publishes, as Markdown.
 
-    The paper's own assumptions, on 64 GB300. It takes a minute. Without --out the report goes to standard output.
+    All four models on all four platforms, under the paper's assumptions and under physical ones, by the paper's grid
+    and by the automatic search. Each result is kept as it is done: after Ctrl-C the same command goes on.
     """
-    from rooflang.report.reproduce import PARTS, reproduce
+    from rooflang.report.reproduction.report import PARTS, REPORT, reproduce
     from rooflang.search.progress import Progress
 
-    target = None if folder is None else _folder(folder)
+    scope, target = _scope(models, gpus), _folder(folder)
     progress = Progress()
     try:
-        report = reproduce(tuple(PARTS) if what == ALL else (what,), target, progress)
+        report, ran = reproduce(
+            tuple(PARTS) if what == ALL else (what,), target, progress, scope=scope, workers=workers
+        )
     finally:
         progress.done()
-    if target is None:
-        click.echo(report)
-        return
-    path = target / "report.md"
-    path.write_text(report, encoding="utf-8")
-    click.echo(f"wrote {path}")
+    with replacing(target / REPORT, where="--out") as path:
+        path.write_text(report, encoding="utf-8")
+    click.echo(f"wrote {target / REPORT}: {len(ran.results)} results, {ran.kept} of them from before")
+    if ran.errors:
+        name, error = min(ran.errors.items())
+        raise RooflangError(
+            f"{len(ran.errors)} results are missing; {name}: {error}", hint="the same command tries them again"
+        )
+
+
+def _scope(models: tuple[str, ...], gpus: tuple[int, ...]) -> Scope:
+    """All of the evaluation, or the part that was asked for. Raises `ValueRangeError`."""
+    from rooflang.report.reproduction.setting import GPUS, MODELS, Scope
+
+    for count in gpus:
+        if count not in GPUS:
+            raise ValueRangeError(f"{count} GPUs", where="--gpus", expected=" or ".join(map(str, GPUS)))
+    return Scope(
+        models=tuple(model for model in MODELS if model in models) or MODELS,
+        gpus=tuple(count for count in GPUS if count in gpus) or GPUS,
+    )
 
 
 def _folder(text: str) -> Path:

@@ -1,43 +1,77 @@
-"""`rooflang reproduce`: where the report goes."""
+"""`rooflang reproduce`: what is asked for, and where the report goes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import Result
 
+from rooflang.report.reproduction.jobs import Ran
+from rooflang.report.reproduction.setting import Scope
+
 Run = Callable[..., Result]
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    def report(names: tuple[str, ...], folder: Path | None, progress: object) -> str:
-        return f"# parts: {' '.join(names)}; kept: {folder is not None}\n"
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the command asks for, by argument; nothing is computed. `errors` become those of jobs."""
+    seen: dict[str, Any] = {"errors": {}}
 
-    monkeypatch.setattr("rooflang.report.reproduce.reproduce", report)
+    def report(names: tuple[str, ...], folder: Path, progress: object, **more: Any) -> tuple[str, Ran]:
+        seen.update(names=names, folder=folder, **more)
+        return f"# parts: {' '.join(names)}\n", Ran(results={"one": {}}, errors=seen["errors"], kept=1)
+
+    monkeypatch.setattr("rooflang.report.reproduction.report.reproduce", report)
+    return seen
 
 
-def test_without_a_folder_the_report_is_printed(run: Run) -> None:
-    assert run("reproduce").stdout == "# parts: tables ratios; kept: False\n\n"
-    assert "parts: ratios;" in run("reproduce", "--what", "ratios").stdout
-
-
-def test_a_folder_is_made_and_gets_the_report(run: Run, folder: Path) -> None:
-    outcome = run("reproduce", "--what", "tables", "--out", "new/place")
+def test_everything_goes_to_a_folder_of_its_own(run: Run, folder: Path, asked: dict[str, Any]) -> None:
+    outcome = run("reproduce")
     assert outcome.exit_code == 0
-    assert outcome.stdout.split() == ["wrote", str(Path("new/place/report.md"))]
-    assert (folder / "new/place/report.md").read_text(encoding="utf-8") == "# parts: tables; kept: True\n"
+    assert outcome.stdout.startswith("wrote reproduced/report.md: 1 results, 1 of them from before")
+    assert (folder / "reproduced" / "report.md").read_text(encoding="utf-8").startswith("# parts: tables ratios points")
+    assert asked["scope"] == Scope()
+    assert asked["workers"] is None
 
 
-def test_an_unknown_part_is_refused(run: Run) -> None:
-    outcome = run("reproduce", "--what", "table")
+def test_a_part_of_the_evaluation(run: Run, folder: Path, asked: dict[str, Any]) -> None:
+    words = ("--what", "tables", "--out", "new/place", "--model", "kimi-k3", "--model", "glm-5.3", "--gpus", "8")
+    assert run("reproduce", *words, "--jobs", "1").exit_code == 0
+    assert (folder / "new/place/report.md").read_text(encoding="utf-8") == "# parts: tables\n"
+    assert asked["scope"] == Scope(models=("glm-5.3", "kimi-k3"), gpus=(8,))
+    assert asked["workers"] == 1
+
+
+def test_what_failed_is_told_and_the_report_is_there(run: Run, folder: Path, asked: dict[str, Any]) -> None:
+    asked["errors"] = {"points/one": "no such graph"}
+    outcome = run("reproduce")
     assert outcome.exit_code == 2
-    assert "tables" in outcome.stderr
+    assert "1 results are missing; points/one: no such graph" in outcome.stderr
+    assert (folder / "reproduced" / "report.md").is_file()
 
 
-def test_a_file_is_no_folder(run: Run, folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--what", "table"), "tables"),
+        (("--model", "llama"), "deepseek-v4-flash"),
+        (("--gpus", "16"), "8 or 64"),
+        (("--jobs", "0"), "--jobs"),
+    ],
+)
+def test_what_is_not_in_the_evaluation_is_refused(
+    run: Run, folder: Path, asked: dict[str, Any], words: tuple[str, ...], said: str
+) -> None:
+    outcome = run("reproduce", *words)
+    assert outcome.exit_code == 2
+    assert said in outcome.stderr
+    assert not (folder / "reproduced").exists()
+
+
+def test_a_file_is_no_folder(run: Run, folder: Path, asked: dict[str, Any]) -> None:
     (folder / "taken").write_text("", encoding="utf-8")
     outcome = run("reproduce", "--out", "taken")
     assert outcome.exit_code == 2

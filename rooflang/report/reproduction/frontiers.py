@@ -1,0 +1,133 @@
+"""Curves of Figures 3 and 4: what the grid and what the automatic search reach, in each setting under each profile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rooflang.errors import CapacityError, LimitReached
+from rooflang.report.reproduction.jobs import Job
+from rooflang.report.reproduction.setting import PROFILES, Scope, Setting
+from rooflang.search.api import optimize
+from rooflang.search.method import Search
+from rooflang.search.point import Point, Result
+
+#: Ways to search, the paper's own first.
+SEARCHES: tuple[Search, ...] = ("grid", "egraph")
+
+#: Batch sizes of the automatic search; the grid is swept at all powers of two.
+LADDER = tuple(4**k for k in range(11))
+
+#: Longest time for one setting by the automatic search: a guard, beyond which it returns what it has.
+LIMIT_S = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """A way to search under an assumption profile."""
+
+    search: Search
+    assumptions: str
+
+    @property
+    def title(self) -> str:
+        return f"{'grid' if self.search == 'grid' else 'e-graph'}, {self.assumptions}"
+
+
+SERIES = tuple(Series(search=search, assumptions=profile) for profile in PROFILES for search in SEARCHES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """All points that a search simulated in a setting, and those of them that are on the frontier, highest
+    interactivity first. Without points `refusal` says why. Points are as `Point.to_json` makes them, without
+    certificates."""
+
+    setting: Setting
+    series: Series
+    points: Sequence[Mapping[str, Any]]
+    stopped_by: str
+    refusal: str
+
+    @property
+    def frontier(self) -> list[Mapping[str, Any]]:
+        mine = [point for point in self.points if point["on_frontier"]]
+        return sorted(mine, key=lambda point: -float(point["tok_s_user"]))
+
+    def best(self, batch: int) -> Mapping[str, Any] | None:
+        """The point of most throughput at a batch size."""
+        mine = [point for point in self.points if point["batch"] == batch]
+        return max(mine, key=lambda point: float(point["tok_s_gpu"]), default=None)
+
+
+def frontier_jobs(scope: Scope, series: Iterable[Series] = SERIES) -> Iterator[Job]:
+    """One job for each curve."""
+    for each in series:
+        for setting in scope.settings():
+            yield Job(
+                name=_name(setting, each),
+                work=search_setting,
+                asked={
+                    **setting.asked(),
+                    "search": each.search,
+                    "assumptions": each.assumptions,
+                    **({"batch": LADDER, "limit_s": LIMIT_S} if each.search == "egraph" else {}),
+                },
+                weight=_weight(setting, each),
+            )
+
+
+def search_setting(*, limit_s: float = float("inf"), **asked: Any) -> dict[str, Any]:
+    """Search a setting; arguments are those of `optimize`. What does not fit at all is an answer, too."""
+    try:
+        found = optimize(**asked, time_limit_s=limit_s)
+    except CapacityError as error:
+        return {"points": [], "stopped_by": "complete", "refusal": error.what}
+    except LimitReached:
+        return {"points": [], "stopped_by": "time limit", "refusal": "no plan within the time limit"}
+    return {"points": list(_slim(found)), "stopped_by": found.stopped_by, "refusal": ""}
+
+
+def curves(scope: Scope, results: Mapping[str, Mapping[str, Any]], series: Iterable[Series] = SERIES) -> list[Curve]:
+    """The curves whose jobs have results."""
+    out = []
+    for each in series:
+        for setting in scope.settings():
+            data = results.get(_name(setting, each))
+            if data is not None:
+                out.append(
+                    Curve(
+                        setting=setting,
+                        series=each,
+                        points=data["points"],
+                        stopped_by=data["stopped_by"],
+                        refusal=data["refusal"],
+                    )
+                )
+    return out
+
+
+def _name(setting: Setting, series: Series) -> str:
+    return f"frontiers/{setting.stem}-{series.search}-{series.assumptions}"
+
+
+def _slim(found: Result) -> Iterator[dict[str, Any]]:
+    """Points without what only their replay needs: the command line of a setting computes that again."""
+    on_frontier = {_key(point) for point in found.frontier}
+    for point in found.points:
+        data = point.to_json()
+        for name in ("certificate", "largest_tensors", "bound_scope", "groups_s"):
+            del data[name]
+        yield {**data, "on_frontier": _key(point) in on_frontier}
+
+
+def _key(point: Point) -> tuple[object, ...]:
+    return point.batch, point.pp, point.mesh, point.pp_partition, point.plan
+
+
+def _weight(setting: Setting, series: Series) -> float:
+    """Seconds, roughly, on one core."""
+    layers = {"deepseek-v4-flash": 1.0, "glm-5.3": 2.0, "deepseek-v4-pro": 1.5, "kimi-k3": 5.0}
+    clusters = 1.0 if setting.gpus <= 8 else 2.5
+    return layers.get(setting.model, 2.0) * clusters * (1.5 if series.search == "grid" else 6.0)

@@ -1,0 +1,79 @@
+"""The report: parts in their order, the jobs that they need run together, and what came out as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rooflang import __version__
+from rooflang.models.tables import published_source
+from rooflang.report.reproduction.attribution import attribution_jobs
+from rooflang.report.reproduction.cases import case_jobs
+from rooflang.report.reproduction.frontiers import frontier_jobs
+from rooflang.report.reproduction.jobs import Ran, run_jobs
+from rooflang.report.reproduction.part import Done, Part
+from rooflang.report.reproduction.points import point_jobs
+from rooflang.report.reproduction.setting import Scope
+from rooflang.report.reproduction.show_assumptions import show_assumptions
+from rooflang.report.reproduction.show_cases import show_cases
+from rooflang.report.reproduction.show_claims import claim_jobs, no_jobs, show_claims, show_needs_of_models
+from rooflang.report.reproduction.show_frontiers import show_frontiers
+from rooflang.report.reproduction.show_points import show_points
+from rooflang.report.reproduction.show_tables import show_ratios, show_tables, table_jobs
+from rooflang.report.reproduction.store import Store
+from rooflang.report.reproduction.style import check_libraries
+from rooflang.search.progress import Progress
+
+#: Name of the report in its folder.
+REPORT = "report.md"
+
+#: Parts by name, in the order of the report.
+PARTS = {
+    "tables": Part(title="Tables 7 and 8", jobs=table_jobs, show=show_tables),
+    "ratios": Part(title="Ratios of peak decode throughput", jobs=table_jobs, show=show_ratios),
+    "points": Part(title="Published points", jobs=point_jobs, show=show_points),
+    "figures": Part(title="Figures 3 and 4", jobs=frontier_jobs, show=show_frontiers, draws=True),
+    "cases": Part(title="The three cases of the paper's agent", jobs=lambda scope: case_jobs(), show=show_cases),
+    "claims": Part(title="The paper's analysis, checked", jobs=claim_jobs, show=show_claims),
+    "needs": Part(title="What explains it", jobs=no_jobs, show=show_needs_of_models, draws=True),
+    "assumptions": Part(title="From `paper` to `physical`", jobs=attribution_jobs, show=show_assumptions),
+}
+
+
+def reproduce(
+    names: Sequence[str], folder: Path, progress: Progress, *, scope: Scope | None = None, workers: int | None = None
+) -> tuple[str, Ran]:
+    """Compute these parts, keep what each job gives below `folder`, write figures there, and return the report with
+    what the jobs did. What is kept from before is not computed again. Raises `RooflangError`, before any work, where a
+    library that draws is missing, and `KeyboardInterrupt` after Ctrl-C, all that was finished kept."""
+    asked = scope or Scope()
+    parts = {name: PARTS[name] for name in names}
+    if any(part.draws for part in parts.values()):
+        check_libraries()
+    jobs = {job.name: job for part in parts.values() for job in part.jobs(asked)}
+    ran = run_jobs(list(jobs.values()), Store(folder), progress, workers=workers)
+    done = Done(scope=asked, results=ran.results, folder=folder)
+    sections = []
+    for part in parts.values():
+        progress.say(f"writing: {part.title}")
+        sections.append(f"## {part.title}\n\n{part.show(done)}\n")
+    return "\n".join([_intro(asked, ran), *sections]), ran
+
+
+def _intro(scope: Scope, ran: Ran) -> str:
+    text = (
+        f"# The RoofLang paper, reproduced\n\n{published_source()}. Computed by RoofLang {__version__}: under `paper`, "
+        "what the published numbers take for granted, and under `physical`, what hardware does. Errors of printed "
+        "numbers are those of the printed digits. Perfect overlap of computation and communication, as in the paper: "
+        "ceilings, not forecasts.\n"
+    )
+    if not scope.whole:
+        text += f"\nA part of the evaluation only: {', '.join(scope.models)} on {_counts(scope)} GPUs.\n"
+    if ran.errors:
+        lost = "\n".join(f"- {name}: {error.splitlines()[0]}" for name, error in sorted(ran.errors.items()))
+        text += f"\n**{len(ran.errors)} jobs failed, and what they should have given is missing below:**\n\n{lost}\n"
+    return text
+
+
+def _counts(scope: Scope) -> str:
+    return " and ".join(map(str, scope.gpus))
