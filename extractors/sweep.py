@@ -14,9 +14,10 @@ import numpy as np
 
 from rooflang.extractors.dual import Minimum, dual
 from rooflang.extractors.forms import Weights
-from rooflang.extractors.memory import fullest, overflow
+from rooflang.extractors.memory import fullest
 from rooflang.extractors.polish import polished
 from rooflang.extractors.pool import Pool
+from rooflang.extractors.squeeze import squeeze
 from rooflang.extractors.task import Choice, Decisions, Load, Seconds, Task, combined
 from rooflang.ir.cut import Spec
 
@@ -32,9 +33,6 @@ _CLOSE = 1e-6
 
 #: Weights that are tried at most for one stage.
 _TRIES = 9
-
-#: Prices of all of a rank's memory, as shares of the objective: the first one, the factor to the next, and how many.
-_CHEAP, _DEARER, _PRICES = 0.05, 4.0, 7
 
 #: How many of the best plans are improved kernel by kernel.
 _POLISHED = 4
@@ -136,24 +134,11 @@ class Sweep:
         self.combine()
 
     def squeeze(self) -> None:
-        """Where no plan found fits, raise the price of memory until one does.
+        """Where no plan found fits, look for some that do, under a price of memory.
 
         Raises `CapacityError`, which says what is missing, where what has to rest in memory alone does not fit.
         """
-        capacity, waves = self.task.capacity_bytes, len(self.task.stages)
-        load = max(self.task.loads, key=lambda each: sum(each.counts.values()))
-        rests = Weights(local=0.0, exposed=0.0, byte=1.0 / capacity, wave_byte=waves / capacity)
-        leanest = self._minimum(load, rests)
-        self.offer(leanest.decisions)
-        if leanest.value > 1.0 and self.leanest is not None:
-            raise overflow(self.task, fullest(self.task, self.leanest))
-        share = max(self._found, default=FIRST)
-        price = self.bound_s / capacity * _CHEAP
-        for _ in range(_PRICES):
-            dear = Weights(local=share, exposed=1.0 - share, byte=price, wave_byte=price * waves, live_byte=price)
-            if self.offer(self._minimum(load, dear).decisions):
-                return
-            price *= _DEARER
+        squeeze(self)
 
     def _balance(self, load: Load, tries: int) -> None:
         """Move to where the dual is highest, as far as the plans known tell."""
@@ -211,7 +196,8 @@ class Sweep:
         local, exposed = self.pool.stage_s(self.task, load, decisions)
         return float(local[self.task.at]), float(exposed[self.task.at])
 
-    def _block_s(self, name: str, choice: Choice, boundary: Mapping[int, Spec]) -> Seconds:
+    def block_s(self, name: str, choice: Choice, boundary: Mapping[int, Spec]) -> Seconds:
+        """C and N of a block of a kind."""
         local, exposed = self.pool.block_s(name, choice, boundary)
         return float(local[self.task.at]), float(exposed[self.task.at])
 
@@ -234,7 +220,7 @@ class Sweep:
     def _mixes(self, boundary: Mapping[int, Spec]) -> list[Decisions]:
         """The best combinations under a boundary, one for each stage that can be the slowest."""
         options = {
-            name: [(self._block_s(name, choice, {**boundary, **own}), (choice, own)) for choice, own in choices]
+            name: [(self.block_s(name, choice, {**boundary, **own}), (choice, own)) for choice, own in choices]
             for name, choices in ((name, self._options(name, boundary)) for name in self.task.costed.kinds)
         }
         out = []
