@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from rooflang import __version__
-from rooflang.assumptions import profile
+from rooflang.assumptions import Assumptions, profile
 from rooflang.errors import UnknownNameError, ValueRangeError
 from rooflang.hw import Cluster, load_platform
 from rooflang.ir.graph import Graph
@@ -56,13 +56,12 @@ def jobs(spec: Spec, folder: Path) -> tuple[Job, ...]:
     for stage in spec.stages:
         if stage not in _STAGES:
             raise UnknownNameError("stage", stage, _STAGES, where="stages")
-    for name in spec.assumptions:
-        profile(name)
+    taken = [_assumptions(name, spec.assume) for name in spec.assumptions]
     models = [_model(name, folder) for name in spec.models]
     sizes = [size for cluster in spec.clusters for size in _sizes(cluster, folder)]
     method, limits = _method(spec.search), _limits(spec.search)
     found: dict[tuple[str, ...], Job] = {}
-    for model, size, assumptions in product(models, sizes, spec.assumptions):
+    for model, size, assumptions in product(models, sizes, taken):
         for stage, context in _workloads(model, spec):
             job = _job(model, size, assumptions, stage, context, method, limits, spec.objectives)
             if job.cases:
@@ -70,6 +69,24 @@ def jobs(spec: Spec, folder: Path) -> tuple[Job, ...]:
     if not found:
         raise ValueRangeError("no case is left", where="objectives", expected="constraints that fit the stages")
     return tuple(found.values())
+
+
+def _assumptions(name: str, changes: Mapping[str, Any]) -> Assumptions:
+    known = profile(name)
+    fields = asdict(known)
+    for key in changes:
+        if key not in fields or key == "name":
+            raise UnknownNameError("assumption", key, fields.keys() - {"name"}, where="assume")
+    try:
+        return msgspec.convert({**fields, **changes}, Assumptions)
+    except msgspec.ValidationError as error:
+        raise ValueRangeError(str(error).replace("$.", ""), where="assume") from error
+
+
+def _changed(assumptions: Assumptions) -> dict[str, Any]:
+    """What differs from the profile of that name."""
+    own = assumptions.differs_from(profile(assumptions.name))
+    return {"assume": {name: value for name, (value, _) in sorted(own.items())}} if own else {}
 
 
 def _workloads(model: _Named, spec: Spec) -> Iterator[tuple[str, int]]:
@@ -143,7 +160,7 @@ def _limits(spec: SearchSpec) -> Mapping[str, float]:
 def _job(
     model: _Named,
     size: _Size,
-    assumptions: str,
+    assumptions: Assumptions,
     stage: str,
     context: int,
     method: Method,
@@ -158,7 +175,8 @@ def _job(
         "max_gpus": size.max_gpus,
         "stage": stage,
         "context": context,
-        "assumptions": assumptions,
+        "assumptions": assumptions.name,
+        **_changed(assumptions),
         **method.inputs(),
         **limits,
     }

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rooflang.assumptions import Assumptions
 from rooflang.errors import RooflangError
 from rooflang.hw import Cluster
 from rooflang.ir.graph import Graph
@@ -42,7 +43,7 @@ class Job:
     max_gpus: int | None
     stage: str
     context: int
-    assumptions: str
+    assumptions: Assumptions
     method: Method
     limit_s: float
     limit_bytes: float

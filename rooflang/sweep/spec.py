@@ -64,13 +64,14 @@ class SearchSpec(_Table, frozen=True, kw_only=True):
 
 class Spec(_Table, frozen=True, kw_only=True):
     """A sweep. `models` are names, `config.json` files or `.rl` graphs, paths relative to the sweep's file. Graphs have
-    their own stage and context."""
+    their own stage and context. `assume` changes fields of each of the profiles in `assumptions`."""
 
     models: tuple[str, ...]
     clusters: tuple[ClusterSpec, ...]
     stages: tuple[str, ...] = ("decode",)
     contexts: tuple[Count, ...] = ()
     assumptions: tuple[str, ...] = ("physical",)
+    assume: dict[str, Any] = {}
     objectives: tuple[ObjectiveSpec, ...] = (ObjectiveSpec(),)
     search: SearchSpec = SearchSpec()
 

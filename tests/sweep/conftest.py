@@ -6,22 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from rooflang.ir.text import dump
 from rooflang.sweep import Store, run_sweep
 
-GRAPH = """\
-graph mlp
-dim batch 64
-dim hidden 1024
-dim ffn 4096
-input x [batch hidden] bf16
-weight w1 [hidden ffn] bf16
-weight w2 [ffn hidden] bf16
-block layers.0
-op up = matmul(x, w1) [batch ffn] bf16
-block layers.1
-op down = matmul(up, w2) [batch hidden] bf16
-out down
-"""
+from ..search.toys import perceptron
+
+GRAPH = dump(perceptron())
 
 #: 15 cases of 5 searches; of some the answer is that there is none.
 SPEC = """\

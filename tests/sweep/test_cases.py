@@ -78,6 +78,16 @@ def test_keys_are_those_of_the_content(tmp_path: Path) -> None:
     assert not set(keys(expand(tmp_path, SPEC))) & set(first)
 
 
+def test_single_assumptions_may_be_changed(tmp_path: Path) -> None:
+    (tmp_path / "mlp.rl").write_text(GRAPH, encoding="utf-8")
+    found = expand(tmp_path, SPEC.replace("[search]", "[assume]\nswitch_reduction = true\n[search]"))
+    assert all(job.assumptions.switch_reduction for job in found)
+    assert found[0].cases[0].asked["assume"] == {"switch_reduction": True}
+    assert not set(keys(found)) & set(keys(expand(tmp_path, SPEC)))
+    same = SPEC.replace("[search]", "[assume]\nswitch_reduction = false\n[search]")
+    assert keys(expand(tmp_path, same)) == keys(expand(tmp_path, SPEC))
+
+
 def test_what_is_asked_twice_is_computed_once(tmp_path: Path) -> None:
     (tmp_path / "mlp.rl").write_text(GRAPH, encoding="utf-8")
     twice = SPEC.replace("gpus = [1, 2, 4]", "gpus = [1, 2, 4, 2, 1]")
@@ -98,6 +108,8 @@ def test_what_is_asked_twice_is_computed_once(tmp_path: Path) -> None:
         (("batch = [8, 64]", "gap = nan"), ValueRangeError),
         (("batch = [8, 64]", "time_limit = 0"), ValueRangeError),
         (("models =", 'stages = ["train"]\nmodels ='), UnknownNameError),
+        (("[search]", "[assume]\nswitch = true\n[search]"), UnknownNameError),
+        (("[search]", '[assume]\nindexer = "no"\n[search]'), ValueRangeError),
         (("models =", 'assumptions = ["wish"]\nmodels ='), UnknownNameError),
     ],
 )
