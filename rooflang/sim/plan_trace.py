@@ -114,7 +114,7 @@ def _args(built: Built, timeline: Timeline, model: CostModel, op: int, cost: Cos
         args["latency_s"] = cost.alpha_s
     if lifted.mode is not None:
         args |= {f"{peak}_flop": round(float(flops)) for peak, flops in model.flops(lifted.mode).items()}
-        args |= {f"{lifted.mode.op.operands[index].name} from": tier for index, tier in lifted.tiers}
+        args |= {f"to_hbm({lifted.mode.op.operands[index].name})": f"from {tier}" for index, tier in lifted.tiers}
     elif lifted.transfer is not None:
         args["collective"] = lifted.transfer.collective
     return args

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from rooflang.errors import CapacityError
 from rooflang.place.lower import lower
 from rooflang.sim.build import build
 from rooflang.sim.engine import run
+from rooflang.sim.plan_trace import write_plan_trace
 from rooflang.sim.remote import tier_lanes
 from rooflang.sim.simulate import simulate
 from rooflang.sim.verdict import verdict
@@ -115,6 +118,16 @@ def test_reads_from_dram_and_arrivals_at_the_nic_share_the_pcie_link() -> None:
     names = {built.ops[i].name.split(".")[-1] for i, slower in zip(op, stretch > 1.1) if slower}
     assert {"dispatch", "shared_up"} <= names <= {"dispatch", "combine", "shared_up"}
     assert stretch.max() <= 2.0 * (1 + 1e-9)
+
+
+def test_the_trace_says_what_comes_from_where(tmp_path: Path) -> None:
+    placed, cost = with_leaves_in(placed_model(hardware="gb300"), "dram", "experts_w13")
+    write_plan_trace(tmp_path / "trace.json", placed, cost)
+    events = json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
+    fetched = [e["args"] for e in events if any(key.startswith("to_hbm(") for key in e.get("args", {}))]
+    assert len(fetched) == 43
+    assert all(args["dram read_bytes"] > 0 for args in fetched)
+    assert {value for args in fetched for key, value in args.items() if key.startswith("to_hbm(")} == {"from dram"}
 
 
 def test_every_rank_by_itself_reads_the_same() -> None:

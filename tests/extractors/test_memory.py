@@ -1,0 +1,149 @@
+"""What decisions need in each memory: what the simulation finds at rest there, and no more than its peaks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rooflang.errors import CapacityError
+from rooflang.extractors.costed import CostedGraph
+from rooflang.extractors.ilp import extract
+from rooflang.extractors.memory import least_bytes, stage_uses
+from rooflang.extractors.resting import Kernel, shared_leaves
+from rooflang.extractors.sweep import Sweep
+from rooflang.extractors.task import Objective, Task
+from rooflang.ir import Graph, GraphBuilder
+from rooflang.place.certificate import certificate, replay
+from rooflang.place.lower import lower
+from rooflang.sim.build import build
+from rooflang.sim.engine import run
+from rooflang.sim.memory import peak_bytes
+from rooflang.sim.remote import tier_lanes
+
+from .graphs import Case, fan, fusable, two_layers
+from .test_simulation import agrees
+
+
+def cached(batch: int = 16, context: int = 4096, *, layers: int = 2) -> Graph:
+    """Layers that append to a cache and read it, and a product."""
+    g = GraphBuilder("cached", batch=batch, context=context, hidden=256, width=128, head=8)
+    x = g.input("x", "batch hidden")
+    for layer in range(layers):
+        g.block = n = f"layers.{layer}"
+        new = g.op(f"{n}.new", "matmul", [x, g.weight(f"{n}.wk", "hidden width")], "batch width", "fp8")
+        q = g.op(f"{n}.q", "matmul", [x, g.weight(f"{n}.wq", "hidden head width")], "batch head width")
+        kept = g.op(f"{n}.kept", "kv_append", [new, g.cache(f"{n}.cache", "batch context width")],
+                    "batch context width", "fp8")  # fmt: skip
+        a = g.op(f"{n}.attention", "attention", [q, kept], "batch head width", parts=("window",))
+        x = g.op(f"{n}.out", "matmul", [a, g.weight(f"{n}.wo", "head width hidden")], "batch hidden")
+    return g.build(x)
+
+
+GRAPHS = {
+    "two layers": two_layers(64, 1024, 4096, layers=3),
+    "fan": fan(batch=256, hidden=2048, wide=8192),
+    "fusable": fusable(64, 1024, 4096, copy=True),
+    "cached": cached(),
+}
+
+
+@lru_cache(maxsize=32)
+def costed(graph: str, mesh: tuple[int, ...], tiers: tuple[str, ...]) -> tuple[Case, CostedGraph]:
+    case = Case.of(GRAPHS[graph], mesh=mesh, hardware="gh200", saturate=True)
+    return case, CostedGraph.of(case.blocks, case.frozen, case.cost, tiers=tiers)
+
+
+def squeezed(graph: str, mesh: tuple[int, ...], tiers: tuple[str, ...], room: float, objective: Objective) -> Task:
+    """A task with room in HBM for that part of what all leaves hold on one rank."""
+    case, found = costed(graph, mesh, tiers)
+    task = case.task(costed=found, objective=objective)
+    leaves = sum(leaf.bytes(case.graph.sizes) for kind in found.kinds.values() for leaf in kind.leaf.values())
+    works = max(
+        float(value.bytes.max()) for kind in found.kinds.values() for value in kind.values if not value.in_place
+    )
+    return replace(task, reserve_bytes=task.capacity_bytes - room * leaves - 4 * works)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    graph=st.sampled_from(sorted(GRAPHS)),
+    mesh=st.sampled_from([(), (2,), (2, 2)]),
+    tiers=st.sampled_from([("hbm",), ("hbm", "dram"), ("hbm", "dram", "nvme")]),
+    room=st.floats(0.02, 1.2),
+    objective=st.sampled_from(["max", "sum"]),
+)
+def test_memories_hold_what_the_simulation_finds(
+    graph: str, mesh: tuple[int, ...], tiers: tuple[str, ...], room: float, objective: Objective
+) -> None:
+    task = squeezed(graph, mesh, tiers, room, objective)
+    try:
+        found = extract(task, gap=1e-3, time_limit_s=5.0)
+    except CapacityError as error:
+        assert tiers == ("hbm",) or "of DRAM" in str(error) or room < 0.3
+        return
+    agrees(task, found)
+    plan = found.plan("test")
+    blocks, cost = task.costed.blocks, task.costed.cost
+    again = replay(certificate(plan, blocks), blocks, cost.cluster)
+    assert {n: dict(b.tiers) for n, b in again.blocks.items()} == {n: dict(b.tiers) for n, b in plan.blocks.items()}
+    placed = lower(plan, blocks)
+    program = build(placed, cost).program
+    peaks = peak_bytes(program, run(program)).tolist()
+    rests = dict(zip(program.memory_names, program.memory_resident_bytes.tolist()))
+    held = dict(zip(program.memory_names, peaks))
+    for use in stage_uses(task, 0, found.decisions):
+        name = f"{use.tier.upper()} of stage 0"
+        asked = sum(size for entry, size in use.entries if " as " in entry)
+        assert rests.get(name, 0) == pytest.approx(asked, abs=len(use.entries) + 1)
+        assert use.bytes <= held.get(name, 0) + len(use.entries) + 1
+        assert use.share <= 1.0
+    if any(block.tiers for block in plan.blocks.values()):
+        assert tier_lanes(placed)
+
+
+def test_leaves_that_do_not_fit_lie_in_dram_and_the_bound_is_near() -> None:
+    task = squeezed("cached", (2,), ("hbm", "dram"), 0.2, "max")
+    with pytest.raises(CapacityError):
+        extract(replace(task, costed=costed("cached", (2,), ("hbm",))[1]))
+    found = extract(task, gap=1e-3)
+    moved = {leaf.split(".")[-1] for plan in found.block_plans.values() for leaf in plan.tiers}
+    assert "cache" in moved
+    assert found.gap < 0.3
+    free = extract(replace(task, reserve_bytes=0.0), gap=1e-3)
+    assert free.value_s <= found.value_s
+
+
+def test_the_price_of_memory_bounds_what_fits() -> None:
+    """No plan that fits is faster than the bound, which is above the one that knows nothing of memory."""
+    task = squeezed("two layers", (2,), ("hbm", "dram"), 0.3, "max")
+    free, dear = (Sweep.of(task, limit=10**6, gap=0.0) for _ in range(2))
+    free.run()
+    dear.run()
+    dear.squeeze()
+    best = extract(task, gap=0.0).value_s
+    assert free.bound_s < dear.bound_s <= best * (1 + 1e-9)
+    assert dear.value_s < 1.5 * best
+
+
+def test_least_bytes_counts_all_memories() -> None:
+    case, found = costed("cached", (2,), ("hbm", "dram"))
+    near = case.task(costed=costed("cached", (2,), ("hbm",))[1])
+    far = case.task(costed=found)
+    assert np.array_equal(least_bytes(near), least_bytes(far))
+    assert far.all_room_bytes == near.capacity_bytes + far.room_bytes("dram")
+
+
+def test_leaves_of_kernels_that_stand_for_each_other_are_not_shared() -> None:
+    def kernel(value: str, values: str = "", leaves: str = "") -> Kernel:
+        return Kernel(value=value, values=frozenset(values.split()), leaves=frozenset(leaves.split()))
+
+    inner, outer, fused = kernel("up", "x", "w"), kernel("act", "up"), kernel("act", "x", "w")
+    assert shared_leaves([inner, outer, fused], {"act"}) == frozenset()
+    assert shared_leaves([inner, outer, fused, kernel("side", "up")], {"act", "side"}) == {"w"}
+    assert shared_leaves([inner, outer, fused], {"act", "up"}) == {"w"}
+    assert shared_leaves([inner, kernel("act", "up", "w")], {"act"}) == {"w"}
