@@ -75,7 +75,7 @@ def _edges(world: World, state: State, action: Action) -> tuple[Site, list[Edge]
     reader = action.reader
     if reader not in ("", LEAVES):
         op = site.own(action.reader)
-        inside = [outer for outer, inner in site.edits.fused.items() if inner == op.output.name]
+        inside = [outer for outer, inner in site.edits.fused.items() if op.output.name in inner]
         reader = op.output.name if op.output.name in site.modes() or not inside else inside[0]
     edges = edges_of(site, tensor.name, reader)
     if not edges:

@@ -59,8 +59,8 @@ def _kernels(kind: BlockKind, plan: BlockPlan, only: str) -> Iterator[Action]:
     for leaf, tier in plan.tiers.items():
         yield Action(primitive="insert_identity", target=leaf, memory=tier, only=only)
     for name, mode in plan.modes.items():
-        if len(mode.covers) > 1:
-            yield Action(primitive="fuse_kernels", target=op_of[name].name, inner=mode.covers[0], only=only)
+        for inner in reversed(mode.covers[:-1]):
+            yield Action(primitive="fuse_kernels", target=op_of[name].name, inner=inner, only=only)
     for name, mode in plan.modes.items():
         for step in mode.derivation:
             pure = op_kind(mode.op.kind).pure

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from rooflang.agent.actions import Action
 from rooflang.agent.sites import Site, operator_site
 from rooflang.agent.state import Read, State
 from rooflang.agent.verdicts import asked, axes_of, needs
-from rooflang.agent.wiring import choices_of, fixed, source, whole
+from rooflang.agent.wiring import choices_of, effective, fixed, source, whole
 from rooflang.agent.world import World
 from rooflang.errors import RefusedError
 from rooflang.ir.cut import REPLICATED, Cut, CutKind
+from rooflang.ir.kinds.fused import wiring
 from rooflang.ir.layout import Choice, Transfer
 from rooflang.ir.op import Op, op_kind, signature
-from rooflang.rules.theory import fusion_of
 
 
 def split_kernel(world: World, state: State, action: Action) -> State:
@@ -71,14 +71,15 @@ def fuse_kernels(world: World, state: State, action: Action) -> State:
     blocks = world.blocks(state.alike)
     same = world.representative(blocks, action.inner)[1] == world.representative(blocks, action.target)[1]
     inner = site.own(action.inner)
-    fused = asked(action, op, inner)  # refuses what is no named fusion, and what does not feed the operand
-    if not same or inner.output.name not in {t.name for t in op.operands}:
+    outer = effective(site.kind, site.edits, op.output.name)[0]
+    fused = asked(action, outer, inner)  # refuses what is no named fusion, and what does not feed the operand
+    if not same or inner.output.name not in {t.name for t in outer.operands}:
         raise RefusedError("not-adjacent", f"{op.name} does not read {inner.name} in its own block")
     _check_unfused(site, op, inner)
-    choices = _fused_choices(site, op, inner, fused)
+    choices = _fused_choices(site, outer, inner, fused)
     edits = site.edits
-    merged = {**edits.fused, op.output.name: inner.output.name}
-    steps = _moved_in(site, op, inner)
+    merged = {**edits.fused, op.output.name: (*edits.fused.get(op.output.name, ()), inner.output.name)}
+    steps = _moved_in(site, inner, fused)
     cut = {**edits.choices, op.output.name: choices}
     return site.with_edits(replace(edits, fused=merged, choices=cut, steps=steps)).state
 
@@ -88,9 +89,9 @@ def _check_unfused(site: Site, op: Op, inner: Op) -> None:
     for name in (op.output.name, inner.output.name):
         if name in site.edits.removed:
             raise RefusedError("removed", f"the identity that makes {name} was removed")
-        if name in fused:
-            raise RefusedError("fused", f"{fused[name]} is computed inside {name} already")
-    if op.output.name in fused.values():
+    if inner.output.name in fused:
+        raise RefusedError("fused", f"{', '.join(fused[inner.output.name])} is computed inside {inner.name} already")
+    if op.output.name in site.edits.inside:
         raise RefusedError("fused", f"{op.name} is computed inside another kernel itself")
     waiting = {name for edge in site.state.control for name in edge} | set(site.state.streams)
     names = site.blocks.rename
@@ -101,8 +102,6 @@ def _check_unfused(site: Site, op: Op, inner: Op) -> None:
 
 def _fused_choices(site: Site, op: Op, inner: Op, fused: Op) -> tuple[Choice, ...]:
     """What the fused kernel does along each axis: what the two did, if no step lies between them."""
-    at = next(index for index, tensor in enumerate(op.operands) if tensor.name == inner.output.name)
-    at = int(fused.attr("at", at))
     out: list[Choice] = []
     for axis, (own, feed) in enumerate(zip(site.choices(op), site.choices(inner), strict=True)):
         if not isinstance(own, Cut) and own == feed:
@@ -111,9 +110,9 @@ def _fused_choices(site: Site, op: Op, inner: Op, fused: Op) -> tuple[Choice, ..
         rows = [row for row in signature(fused) if row.kind is not CutKind.ROUTE]
         outer_reads = own.operands if isinstance(own, Cut) else (own,) * len(op.operands)
         inner_reads = feed.operands if isinstance(feed, Cut) else (feed,) * len(inner.operands)
-        wanted = (*outer_reads[:at], *inner_reads, *outer_reads[at + 1 :])
         left = own.out if isinstance(own, Cut) else own
-        fitting = [row for row in rows if row.operands == wanted and row.out == left]
+        reads = list(zip(wiring(fused), (outer_reads, inner_reads), strict=True))
+        fitting = [row for row in rows if row.out == left and all(_reads_so(row, *each) for each in reads)]
         if not fitting:
             raise RefusedError(
                 "cut-apart",
@@ -124,19 +123,23 @@ def _fused_choices(site: Site, op: Op, inner: Op, fused: Op) -> tuple[Choice, ..
     return tuple(out)
 
 
-def _moved_in(site: Site, op: Op, inner: Op) -> dict[Read, tuple[Transfer, ...]]:
+def _reads_so(row: Cut, places: Sequence[int], entries: Sequence[str]) -> bool:
+    """Does a row of a fused kernel read its operands as one of its two operators did?"""
+    return all(place < 0 or row.operands[place] == entry for place, entry in zip(places, entries, strict=True))
+
+
+def _moved_in(site: Site, inner: Op, fused: Op) -> dict[Read, tuple[Transfer, ...]]:
     """The merged steps of the fused kernel's reads, at the numbers that its operands have now."""
-    fusion = fusion_of(op, inner)
-    at = fusion.operand if fusion else 0
-    outer, feed, extra = op.output.name, inner.output.name, len(inner.operands) - 1
+    outside, inside = wiring(fused)
+    outer, feed = fused.output.name, inner.output.name
     found: dict[Read, tuple[Transfer, ...]] = {}
     for (name, index), steps in site.edits.steps.items():
-        if name == outer and index > at:
-            found[outer, index + extra] = steps
-        elif name != outer or index < at:
+        if name != outer or index < 0:
             found[name, index] = steps
+        elif outside[index] >= 0:
+            found[outer, outside[index]] = steps
         if name == feed and index >= 0:
-            found[outer, at + index] = steps
+            found[outer, inside[index]] = steps
     return found
 
 

@@ -14,7 +14,7 @@ from rooflang.agent.actions import GRAPH, Action
 from rooflang.agent.estimate import Estimator
 from rooflang.agent.primitives import apply
 from rooflang.agent.sites import Site, edges_of
-from rooflang.agent.wiring import fixed
+from rooflang.agent.wiring import effective, fixed
 from rooflang.agent.world import Placed
 from rooflang.errors import RooflangError
 from rooflang.hw import mesh_factorisations
@@ -109,12 +109,12 @@ def _on_kernels(site: Site) -> Iterator[Action]:
 
 def _fusions(site: Site, name: str) -> Iterator[Action]:
     by_output = {op.output.name: op for op in site.kind.ops}
-    outer = by_output[name]
+    outer = effective(site.kind, site.edits, name)[0]
     for fusion in FUSIONS:
-        if fusion.outer == outer.kind and name not in site.edits.fused and fusion.operand < len(outer.operands):
+        if fusion.outer == outer.kind and fusion.operand < len(outer.operands):
             inner = by_output.get(outer.operands[fusion.operand].name)
             if inner is not None and inner.kind == fusion.inner:
-                yield Action(primitive="fuse_kernels", target=outer.name, inner=inner.name)
+                yield Action(primitive="fuse_kernels", target=by_output[name].name, inner=inner.name)
 
 
 def _on_reads(site: Site) -> Iterator[Action]:

@@ -52,7 +52,7 @@ class Site:
         """The operator that makes a tensor, fused if it was. Raises `RefusedError` where none does any more."""
         if tensor in self.edits.removed:
             raise RefusedError("removed", f"the identity that makes {tensor} was removed")
-        inside = sorted(outer for outer, inner in self.edits.fused.items() if inner == tensor)
+        inside = sorted(outer for outer, inner in self.edits.fused.items() if tensor in inner)
         if inside and tensor not in self.modes():
             raise RefusedError("fused", f"{tensor} is computed inside {', '.join(inside)}", hint=f"edit {inside[0]}")
         return effective(self.kind, self.edits, tensor)[0]

@@ -20,23 +20,28 @@ EXIT = -1
 class Edits:
     """What was done to one block kind; names are those of its representative block.
 
-    `choices[tensor]`: how the kernel that makes it runs along each axis, where that is not whole. `fused[tensor]` is
-    the tensor that is now computed inside the kernel that makes `tensor`. `steps[read]`: the merged steps on the way to
-    a reader; what is left of the way goes by the first coordinate. `tiers[leaf]`: its memory beside HBM. `removed`:
-    identities that are left out.
+    `choices[tensor]`: how the kernel that makes it runs along each axis, where that is not whole. `fused[tensor]` are
+    the tensors that are now computed inside the kernel that makes `tensor`, in the order in which they were fused.
+    `steps[read]`: the merged steps on the way to a reader; what is left of the way goes by the first coordinate.
+    `tiers[leaf]`: its memory beside HBM. `removed`: identities that are left out.
     """
 
     choices: Mapping[str, tuple[Choice, ...]] = field(default_factory=dict)
-    fused: Mapping[str, str] = field(default_factory=dict)
+    fused: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     steps: Mapping[Read, tuple[Transfer, ...]] = field(default_factory=dict)
     tiers: Mapping[str, str] = field(default_factory=dict)
     removed: tuple[str, ...] = ()
+
+    @property
+    def inside(self) -> frozenset[str]:
+        """The tensors that are computed inside some kernel."""
+        return frozenset(tensor for tensors in self.fused.values() for tensor in tensors)
 
     def renamed(self, names: Mapping[str, str]) -> Edits:
         """The same edits under the names of another block of the kind."""
         return Edits(
             choices={names[t]: choices for t, choices in self.choices.items()},
-            fused={names[outer]: names[inner] for outer, inner in self.fused.items()},
+            fused={names[outer]: tuple(names[t] for t in inside) for outer, inside in self.fused.items()},
             steps={
                 (names[t], index): tuple(make_transfer(names[s.tensor], s.before, s.after) for s in steps)
                 for (t, index), steps in self.steps.items()

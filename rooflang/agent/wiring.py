@@ -16,7 +16,7 @@ from rooflang.errors import RefusedError
 from rooflang.ir.blocks import BlockKind, Blocks
 from rooflang.ir.cut import OWNER, PARTIAL, REPLICATED, STATES, Cut, Spec, show_spec
 from rooflang.ir.kinds.elementwise import MOVES
-from rooflang.ir.kinds.fused import fuse
+from rooflang.ir.kinds.fused import covered, fuse
 from rooflang.ir.layout import Choice, Mode, Transfer, make_mode, make_transfer
 from rooflang.ir.op import Op, op_kind, signature
 from rooflang.ir.tensor import RESIDENT_ROLES, Tensor
@@ -35,13 +35,13 @@ def effective(kind: BlockKind, edits: Edits, tensor: str) -> tuple[Op, tuple[str
     """The operator that makes a tensor, fused if it was, and the names of those of the graph that it stands for."""
     by_output = {op.output.name: op for op in kind.ops}
     op = by_output[tensor]
-    if tensor not in edits.fused:
-        return op, (op.name,)
-    inner = by_output[edits.fused[tensor]]
-    fusion = fusion_of(op, inner)
-    if fusion is None:
-        raise RefusedError("no-such-fusion", f"no named fusion computes {inner.name} inside {op.name}")
-    return fuse(fusion, op, inner), (inner.name, op.name)
+    for name in edits.fused.get(tensor, ()):
+        inner = by_output[name]
+        fusion = fusion_of(op, inner)
+        if fusion is None:
+            raise RefusedError("no-such-fusion", f"no named fusion computes {inner.name} inside {op.name}")
+        op = fuse(fusion, op, inner)
+    return op, covered(op)
 
 
 def choices_of(op: Op, edits: Edits, axes: int) -> tuple[Choice, ...]:
@@ -66,10 +66,13 @@ def modes_of(kind: BlockKind, edits: Edits, axes: int, like: Mapping[str, Mode] 
             old = like.get(name) if like else None
             same = old is not None and old.choices == choices and old.covers == covers
             found[name] = old if old is not None and same else make_mode(made, choices, covers=covers)
-    inside = set(edits.fused.values())
-    read = {source(edits, kind, t.name) for mode in found.values() for t in mode.op.operands}
-    read |= {source(edits, kind, port.name) for port in kind.outputs}
-    return {name: mode for name, mode in found.items() if name in read or name not in inside}
+    inside, kept = edits.inside, set[str]()
+    read = {source(edits, kind, port.name) for port in kind.outputs}
+    for name, mode in reversed(found.items()):
+        if name not in inside or name in read:
+            kept.add(name)
+            read |= {source(edits, kind, t.name) for t in mode.op.operands}
+    return {name: mode for name, mode in found.items() if name in kept}
 
 
 def aliases(kind: BlockKind, edits: Edits) -> dict[str, str]:
