@@ -148,6 +148,7 @@ KIND_MODULES = (
     "quantised",
     "capacity",
     "sample",
+    "foreign",
     "fused",
 )
 

@@ -12,6 +12,10 @@ _KEYS = ("=batch ctx kv dim", "=batch ctx kv val")
 #: Cases by name.
 DENSE_CASES: dict[str, Case] = {
     "bias": line("bias", "b t h", "*h", out="t b h"),
+    "append_by_head": line("kv_append", "b kv h", "=b ctx kv h", out="b ctx kv h"),
+    "window_by_head": line("last_window", "b seq kv h", out="b window kv h"),
+    "pointwise": line("pointwise", "b t h", "t h", out="h b t"),
+    "opaque": line("opaque", "b h", "*h k", out="b n", flops=3.0),
     "scale": line("scale", "b h", out="h b", factor=-1.5),
     "gated_activation": line("gated_activation", "b h t", "t b h", out="b t h", function="gelu"),
     "gated_biased": line(

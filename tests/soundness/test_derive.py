@@ -34,6 +34,7 @@ DECLARED = {
     ("rename", "new"),
     ("kv_append", "replica"),
     ("kv_append_several", "replica"),
+    ("append_by_head", "replica"),
     ("conv_push", "replica"),
     ("delta_update", "replica"),
     ("delta_update_by_head", "replica"),

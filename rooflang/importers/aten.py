@@ -1,0 +1,146 @@
+"""What the operators of ATen, PyTorch's library, are here. One without a kind becomes `pointwise` or `opaque`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from rooflang.importers import attention, moves, products
+from rooflang.importers.draft import AxisName, Draft, Value
+from rooflang.importers.exported import Node
+from rooflang.importers.step import Step
+
+Handler = Callable[[Step], Value | None]
+
+#: Functions of single elements that are an `activation` here.
+_ACTIVATIONS = {"silu": "silu", "gelu": "gelu", "relu": "relu", "sigmoid": "sigmoid", "tanh": "tanh"}
+
+#: Functions of elements that stand at the same place, broadcast over the axes that one of them lacks.
+_POINTWISE = frozenset(
+    [
+        *("sub", "mul", "div", "pow", "rsub", "neg", "exp", "log", "sqrt", "rsqrt", "reciprocal", "abs", "sin", "cos"),
+        *("clamp", "clamp_min", "clamp_max", "minimum", "maximum", "where", "masked_fill", "softplus", "erf", "square"),
+        *("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "bitwise_and", "bitwise_not"),
+        *("floor", "floor_divide", "remainder", "leaky_relu", "elu", "hardtanh", "hardswish", "mish", "__and__"),
+    ]
+)
+
+
+def translate(draft: Draft, node: Node, values: Mapping[str, Value]) -> Value | None:
+    """The value of a node; None for one of several outputs that are not taken apart here."""
+    step = Step(draft=draft, node=node, values=values)
+    name = node.target.split(".")[1] if node.target.startswith("aten.") else node.target
+    found = None
+    if name in _HANDLERS:
+        found = _HANDLERS[name](step)
+    elif name in _ACTIVATIONS:
+        found = _activation(step, _ACTIVATIONS[name])
+    elif name in _POINTWISE:
+        found = _pointwise(step, name)
+    if found is not None or not node.shape:
+        return found
+    return step.opaque()
+
+
+def _activation(step: Step, function: str) -> Value | None:
+    x = step.tensor(0)
+    if x is None:
+        return None
+    made, axes = step.whole(x)
+    return step.op("activation", [made], axes, function=function)
+
+
+def _pointwise(step: Step, function: str) -> Value | None:
+    """Operands laid over each other from their last axes on."""
+    operands = step.tensors()
+    axes = _broadcast(step, operands)
+    if axes is None:
+        return None
+    made = []
+    for number, value in enumerate(operands):
+        own = [(axis, want) for axis, want in zip(value.axes[::-1], axes[::-1]) if axis in value.made.axes]
+        if any(step.size(axis) != step.size(want) for axis, want in own):
+            return None  # an axis of size 1 that is laid over a longer one
+        first, second = (tuple(each) for each in zip(*own)) if own else ((), ())
+        made.append(step.alike(value.made, first, second, f"in{number}_"))
+    return step.op("pointwise", made, axes, function=function)
+
+
+def _broadcast(step: Step, operands: list[Value]) -> tuple[int, ...] | None:
+    """The axes of the output: at each place that of the first operand that has one there."""
+    shape, axes = step.node.shape, []
+    for place in range(1, len(shape) + 1):
+        here = [value.axes[-place] for value in operands if len(value.axes) >= place]
+        fitting = [axis for axis in here if axis is not None and step.size(axis) == shape[-place]]
+        if not fitting and shape[-place] != 1:
+            return None
+        axes.append(fitting[0] if fitting else step.new(1, "one"))
+    found = tuple(axes[::-1])
+    roots = [step.draft.axes.find(axis) for axis in found]
+    return found if len(set(roots)) == len(roots) else None
+
+
+def _add(step: Step) -> Value | None:
+    """A sum of two tensors alike is an `add`, which summands pass through; any other one is pointwise."""
+    operands = step.tensors()
+    if len(operands) != 2 or step.arg(2, "alpha", 1) != 1:
+        return _pointwise(step, "add")
+    if not all(value.plain and len(value.axes) == len(step.node.shape) for value in operands):
+        return _pointwise(step, "add")
+    (left, axes), (right, others) = (step.whole(value) for value in operands)
+    if [step.size(a) for a in axes] != [step.size(a) for a in others]:
+        return _pointwise(step, "add")
+    return step.op("add", [left, step.alike(right, others, axes, "in")], axes)
+
+
+def _rms_norm(step: Step) -> Value | None:
+    x, gain = step.tensor(0), step.tensor(2, "weight")
+    if x is None or len(step.arg(1)) != 1:
+        return None
+    made, axes = step.whole(x)
+    operands = [made]
+    if gain is not None:
+        if not step.same(axes[-1], gain.made.axes[0]):
+            return None
+        operands.append(gain.made)
+    return step.op("rms_norm", operands, axes, over=AxisName(axes[-1]))
+
+
+def _layer_norm(step: Step) -> Value | None:
+    x, gain, bias = step.tensor(0), step.tensor(2, "weight"), step.tensor(3, "bias")
+    if x is None or gain is None or bias is None or len(step.arg(1)) != 1:
+        return None
+    made, axes = step.whole(x)
+    if not all(step.same(axes[-1], each.made.axes[0]) for each in (gain, bias)):
+        return None
+    return step.op("layer_norm", [made, gain.made, bias.made], axes, over=AxisName(axes[-1]))
+
+
+def _softmax(step: Step) -> Value | None:
+    x = step.tensor(0)
+    if x is None:
+        return None
+    made, axes = step.whole(x)
+    return step.op("softmax", [made], axes, over=AxisName(axes[step.arg(1, "dim", -1)]))
+
+
+def _embedding(step: Step) -> Value | None:
+    table, ids = step.tensor(0), step.tensor(1)
+    if table is None or ids is None:
+        return None
+    made, axes = step.whole(ids)
+    if set(map(step.draft.axes.find, axes)) & set(map(step.draft.axes.find, table.made.axes)):
+        return None
+    return step.op("embed", [made, table.made], (*axes, table.made.axes[1]), apart=table.made.axes[:1])
+
+
+_HANDLERS: Mapping[str, Handler] = {
+    "add": _add,
+    "rms_norm": _rms_norm,
+    "layer_norm": _layer_norm,
+    "softmax": _softmax,
+    "_softmax": _softmax,
+    "embedding": _embedding,
+    **products.HANDLERS,
+    **attention.HANDLERS,
+    **moves.HANDLERS,
+}
