@@ -64,6 +64,14 @@ def _some_order(graph: Graph, source: Source) -> list[Op]:
     return order
 
 
+def _taken(source: Source, check: Callable[[Graph, Op], Verdict]) -> tuple[Graph, Op]:
+    """A random graph and an operator of it that a rule takes."""
+    graph = random_graph(source)
+    op = source.choice(graph.ops)
+    source.suits(isinstance(check(graph, op), Ok))
+    return graph, op
+
+
 @dataclass(frozen=True, kw_only=True)
 class AddedEdges:
     """A claim: a control edge that is taken leaves some order, and nothing comes out that could not before."""
@@ -107,9 +115,7 @@ class RemovedMoves:
     check: Check = remove_identity.check
 
     def __call__(self, source: Source) -> str | None:
-        graph = random_graph(source)
-        op = source.choice(graph.ops)
-        source.suits(isinstance(self.check(op, ops=graph.ops), Ok))
+        graph, op = _taken(source, lambda graph, op: self.check(op, ops=graph.ops))
         control = random_edges(graph, source)
         before = Program(graph=graph).outcomes(control)
         after = Program(graph=graph, without=frozenset({op.name})).outcomes(control)
@@ -123,9 +129,7 @@ class Repeated:
     check: Check = dup_kernel.check
 
     def __call__(self, source: Source) -> str | None:
-        graph = random_graph(source)
-        op = source.choice(graph.ops)
-        source.suits(isinstance(self.check(op), Ok))
+        graph, op = _taken(source, lambda graph, op: self.check(op))
         program, times = Program(graph=graph), 1 + source.ranks()
         again = [each for each in graph.ops for _ in range(times if each is op else 1)]
         if program.run(again) == program.run(graph.ops):
@@ -140,9 +144,7 @@ class Owned:
     check: Check = dedup_kernel.check
 
     def __call__(self, source: Source) -> str | None:
-        graph = random_graph(source)
-        op = source.choice(graph.ops)
-        source.suits(isinstance(self.check(op), Ok))
+        graph, op = _taken(source, lambda graph, op: self.check(op))
         program, ranks = Program(graph=graph), source.ranks()
         if program.run(graph.ops, coordinates=ranks, owned=op.name) == program.run(graph.ops, coordinates=ranks):
             return None

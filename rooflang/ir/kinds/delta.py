@@ -174,20 +174,24 @@ def _row_cuts(op: Op) -> tuple[Cut, ...]:
     return tuple(rows)
 
 
-def _sequence_cuts(op: Op) -> tuple[Cut, ...]:
+def scan_cut(op: Op) -> Cut:
+    """By positions, the second dim of operands and of an output that has one for each of them: shards exchange affine
+    maps of `map_bytes` per request and head."""
     batch, positions, head = op.operands[0].dims[:3]
-    scans = op.kind == "delta_scan"
-    scan = Cut(
+    return Cut(
         kind=CutKind.SCAN,
         dim=positions,
         operands=tuple(positions if positions in t.dims else REPLICATED for t in op.operands),
-        out=positions if scans else REPLICATED,
+        out=positions if positions in op.output.dims else REPLICATED,
         loops=(positions,),
         combine="affine",
         stat_rows=(batch, head),
         stat_bytes=float(op.attr("map_bytes", 0.0)),
     )
-    return (*_row_cuts(op), scan)
+
+
+def _sequence_cuts(op: Op) -> tuple[Cut, ...]:
+    return (*_row_cuts(op), scan_cut(op))
 
 
 register(

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from rooflang.assumptions import Assumptions
 from rooflang.errors import GraphError
 from rooflang.ir.cut import REPLICATED, Cut, CutKind
+from rooflang.ir.kinds.delta import scan_cut
 from rooflang.ir.kinds.rows import contracted, expect, expect_rank, pars
 from rooflang.ir.op import NUMBER, Op, OpKind, Sizes, register
 from rooflang.ir.tensor import Num
@@ -125,19 +126,8 @@ def _read_cuts(op: Op) -> tuple[Cut, ...]:
 
 
 def _sequence_cuts(op: Op) -> tuple[Cut, ...]:
-    batch, positions, head = op.operands[0].dims[:3]
-    scans = op.kind == "linear_scan"
-    scan = Cut(
-        kind=CutKind.SCAN,
-        dim=positions,
-        operands=tuple(positions if positions in t.dims else REPLICATED for t in op.operands),
-        out=positions if scans else REPLICATED,
-        loops=(positions,),
-        combine="affine",
-        stat_rows=(batch, head),
-        stat_bytes=float(op.attr("map_bytes", 0.0)),
-    )
-    return (*pars(op, [d for d in op.output.dims if d != positions]), scan)
+    positions = op.operands[0].dims[1]
+    return (*pars(op, [d for d in op.output.dims if d != positions]), scan_cut(op))
 
 
 register(
