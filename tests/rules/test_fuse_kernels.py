@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rooflang.ir import GraphBuilder
+from rooflang.assumptions import profile
+from rooflang.cost.model import CostModel
+from rooflang.hw import Cluster, Mesh
+from rooflang.ir import GraphBuilder, make_mode
 from rooflang.ir.blocks import split_blocks
 from rooflang.ir.cut import CutKind
 from rooflang.ir.graph import Graph
@@ -129,3 +132,16 @@ def test_without_it_no_kernel_is_fused_or_routed() -> None:
     assert "Mode3" not in block.stats.facts  # no mode is derived for a kernel that no term has
     assert all(len(mode.covers) == 1 for mode in block.modes)
     assert specs(block, "dispatch") < specs(saturated(moe()), "dispatch")
+
+
+def test_what_both_read_is_charged_once() -> None:
+    """x, the two weights and the output, at their bytes; the products that stay on chip cost nothing."""
+    graph, cluster = gated(), Cluster.of("b300", 1)
+    cost = CostModel.of(graph, cluster, Mesh.lay(cluster, [1]), profile("physical"))
+    mode = next(m for m in saturated(graph).modes if m.op.kind == "gated_projections" and m.out == ("R",))
+    sizes = graph.sizes
+    moved = sum(graph.tensors[name].bytes(sizes) for name in ("norm", "w1", "w3", "y"))
+    assert cost.mode(mode).memory_s == pytest.approx(moved / cluster.device.hbm_bytes_per_s)
+    apart = [make_mode(op, ["R"]) for op in graph.ops if op.name in ("gate", "up", "y")]
+    assert sum(cost.mode(each).memory_s for each in apart) > cost.mode(mode).memory_s
+    assert sum(cost.flops(each)["bf16"] for each in apart) == cost.flops(mode)["bf16"]
