@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from rooflang.cli import options
+from rooflang.cli import emit, options
 from rooflang.cli.assume import assumed
 from rooflang.cli.options import apply
 from rooflang.cli.output import JsonTarget
@@ -107,6 +107,7 @@ _LIMITS = apply(
 @_GOAL
 @_SPACE
 @_LIMITS
+@emit.option
 @options.json_file
 @click.option("--quiet", "-q", is_flag=True, help="Print the frontier only: no plans, no counts, no progress.")
 @click.pass_context
@@ -119,6 +120,7 @@ def command(
     max_gpus: int | None,
     target: JsonTarget | None,
     quiet: bool,
+    emit_for: str | None,
     **given: Any,
 ) -> None:
     """Find the layouts of MODEL that no other beats in both tokens/s per GPU and tokens/s per user, or the best one.
@@ -129,6 +131,7 @@ def command(
     options.check_size(ctx, gpus, max_gpus)
     given["assumptions"] = assumed(given)
     from rooflang.report.frontier import show_result, show_table
+    from rooflang.report.stacks import show_nearest
     from rooflang.search.api import optimize
     from rooflang.search.progress import Progress
 
@@ -136,12 +139,18 @@ def command(
     chosen = {name: value for name, value in given.items() if value is not None}  # else the defaults of `optimize`
     try:
         result = optimize(model, gpus=gpus or 0, max_gpus=max_gpus, context=tokens, progress=progress, **chosen)
+        near = (
+            emit.nearest(emit_for, result, {"model": model, "context": tokens, **chosen}, progress) if emit_for else []
+        )
     finally:
         progress.done()
     if target is not None:
-        target.write(result.to_json())
+        stack = {"nearest": [one.to_json() for one in near]} if emit_for else {}
+        target.write({**result.to_json(), **stack})
     if target is None or target.path is not None:
         click.echo(show_table(result) if quiet else show_result(result, options.spell(ctx)))
+        if near:
+            click.echo("\n" + show_nearest(near))
     if result.stopped_by == "interrupted":  # what was found before Ctrl-C is told all the same
         ctx.exit(INTERRUPTED)
 

@@ -49,7 +49,8 @@ REPLICATED = "replicated"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fixed:
     """What is given. `groups` says, for a group of operators, into how many parts each dim is cut; no dim at all: none
-    is. `held` says in which specs leaves may be read that lie somewhere already."""
+    is. `rules` are those of single operators, `held` says in which specs leaves may be read that lie somewhere already.
+    """
 
     groups: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     mesh: tuple[int, ...] | None = None
@@ -58,6 +59,7 @@ class Fixed:
     dp: int | None = None
     cp: int | None = None
     ep: int | None = None
+    rules: Mapping[str, OpRule] = field(default_factory=dict)
     held: Mapping[str, frozenset[Spec]] = field(default_factory=dict)
 
     @classmethod
@@ -165,13 +167,13 @@ class Fixed:
         return Space(sizes=_axes(dp, cp), words=words, rules=rules)
 
     def _group_rules(self, problem: Problem) -> dict[str, OpRule]:
-        words, rules = problem.graph.words, {}
+        words, rules = problem.graph.words, dict(self.rules)
         for op in problem.graph.ops if self.groups else ():
             asked = self.groups.get(op.group)
             if asked is not None:
                 able = {cut_word(cut, words) for cut in signature(op)}
                 parts = {word: count for word, count in asked.items() if word in able}
-                rules[op.name] = OpRule(parts=parts, whole=not asked)
+                rules[op.name] = replace(rules.get(op.name, OpRule()), parts=parts, whole=not asked)
         return rules
 
     def _check_parts(self, problem: Problem, meshes: Iterable[tuple[int, ...]]) -> None:
@@ -203,6 +205,8 @@ class Fixed:
             words.append("mesh " + "×".join(map(str, self.mesh)))
         if self.partition is not None:
             words.append("partition " + ",".join(map(str, self.partition)))
+        if self.rules:
+            words.append("operators restricted one by one")
         if self.held:
             words.append("weights where they lie already")
         return "; ".join(words)

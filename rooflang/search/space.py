@@ -15,15 +15,18 @@ from rooflang.place.words import cut_word
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpRule:
     """How one operator has to lie: so many `parts` along the dims of those words; with `whole` cut along none; with
-    `axes` cut along those words axis by axis (an empty word: not cut)."""
+    `axes` cut along those words axis by axis (an empty word: not cut), with `among` along one of several words."""
 
     parts: Mapping[str, int] = field(default_factory=dict)
     whole: bool = False
     axes: tuple[str, ...] | None = None
+    among: tuple[frozenset[str], ...] | None = None
 
     def allows(self, cuts: tuple[str, ...], sizes: tuple[int, ...]) -> bool:
         """Does a layout with those cuts, on axes of those sizes, keep to it?"""
         if (self.whole and any(cuts)) or self.axes not in (None, cuts):
+            return False
+        if self.among is not None and not all(cut in words for cut, words in zip(cuts, self.among, strict=True)):
             return False
         return all(
             math.prod(size for cut, size in zip(cuts, sizes) if cut == word) == parts
