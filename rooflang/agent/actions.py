@@ -41,8 +41,11 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     - `axis`: mesh axes, `x` or `x,y`. `dim`: the dim label by which something is cut, or a value lies after a merge.
     - `reader`: for merges, the operator that reads the tensor; default: every reader where the merge applies.
     - `inner`: the operator that `fuse_kernels` computes inside the target. `after`: the one that waits for the target.
+    - `keep`: the operand that is read instead of an identity that `remove_identity` leaves out (default: its first).
     - `memory`: `hbm`, `dram` or `nvme`. `stream`, `stage`: where `set_compute` puts it. `mesh`, `stages`, `layers`: the
       mesh of a stage, the number of stages, the layers on each.
+    - `parts`: for `split_kernel` of an operator that sums over the dim: the elements of each part, not over an axis but
+      side by side, as operators of their own.
     - `only`: the blocks that the edit is made in, of all that are laid alike: `this`, labels (`layers.3`), ranges
       (`layers.3-7`), stages (`stage:1`), separated by commas. Default: all of them.
     """
@@ -54,12 +57,14 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     reader: str = ""
     inner: str = ""
     after: str = ""
+    keep: str = ""
     memory: str = ""
     stream: int | None = None
     stage: int | None = None
     mesh: tuple[int, ...] | None = None
     stages: int | None = None
     layers: tuple[int, ...] | None = None
+    parts: tuple[int, ...] | None = None
     only: str = ""
 
     def __str__(self) -> str:
@@ -172,6 +177,7 @@ def _clip(text: str) -> str:
 _READ: dict[str, Callable[[str, str], object]] = {
     "mesh": _read_mesh,
     "layers": _read_layers,
+    "parts": _read_layers,
     "stream": _read_number,
     "stage": _read_number,
     "stages": _read_number,
@@ -179,4 +185,5 @@ _READ: dict[str, Callable[[str, str], object]] = {
 _SHOW: dict[str, Callable[[Any], str]] = {
     "mesh": lambda sizes: "x".join(map(str, sizes)),
     "layers": show_layers,
+    "parts": show_layers,
 } | dict.fromkeys(("stream", "stage", "stages"), str)

@@ -20,8 +20,13 @@ _WHOLE = ("merge_gather_broadcast", "merge_reduce_broadcast")
 
 
 def actions_of(plan: Plan, blocks: Blocks, whole: Blocks) -> Iterator[Action]:
-    """The actions that lead from the initial graph to a plan over `blocks`; `whole` are the blocks of the initial
-    graph, all of one structure alike."""
+    """The actions that lead from the initial graph to a plan over `blocks`; `whole` are the blocks of the same graph,
+    all of one structure alike."""
+    block_of = {op.name: op.block for op in blocks.graph.ops}
+    for apart in plan.apart:
+        labels = ",".join(block_of[target] for target in apart.targets)
+        first = apart.targets[0]
+        yield Action(primitive="split_kernel", target=first, dim=apart.dim, parts=apart.counts, only=labels)
     yield from _devices(plan, blocks)
     default = {kind.blocks for kind in whole.kinds}
     only = {kind.name: "" if kind.blocks in default else ",".join(kind.blocks) for kind in blocks.kinds}
@@ -54,8 +59,10 @@ def _devices(plan: Plan, blocks: Blocks) -> Iterator[Action]:
 def _kernels(kind: BlockKind, plan: BlockPlan, only: str) -> Iterator[Action]:
     """Identities, fusions, and how each kernel runs along each axis."""
     op_of = {op.output.name: op for op in kind.ops}
-    for name in plan.aliases:
-        yield Action(primitive="remove_identity", target=op_of[name].name, only=only)
+    for name, operand in plan.aliases.items():
+        first = op_of[name].operands[0].name
+        keep = "" if operand == first else operand
+        yield Action(primitive="remove_identity", target=op_of[name].name, keep=keep, only=only)
     for leaf, tier in plan.tiers.items():
         yield Action(primitive="insert_identity", target=leaf, memory=tier, only=only)
     for name, mode in plan.modes.items():

@@ -43,6 +43,11 @@ class GraphView:
         """Cut an operator by a dim along mesh axes: each coordinate does its share."""
         return self._do("split_kernel", op, dim=dim, axis=axis, only=only)
 
+    def split_apart(self, op: str, dim: str, parts: Sequence[int], *, only: str = "") -> Applied:
+        """`split_kernel` over ranges of a dim that the operator sums over: parts of so many elements, each with
+        operators of its own, which can be laid each in its own way."""
+        return self._do("split_kernel", op, dim=dim, parts=tuple(parts), only=only)
+
     def dup_kernel(self, op: str, *, axis: str = "", only: str = "") -> Applied:
         """Run an operator on every coordinate of an axis."""
         return self._do("dup_kernel", op, axis=axis, only=only)
@@ -80,9 +85,10 @@ class GraphView:
         """Keep a leaf in another memory, from which it is fetched when it is read."""
         return self._do("insert_identity", tensor, memory=memory, only=only)
 
-    def remove_identity(self, target: str, *, only: str = "") -> Applied:
-        """Leave out a bit-exact move, or bring a leaf back to HBM."""
-        return self._do("remove_identity", target, only=only)
+    def remove_identity(self, target: str, *, keep: str = "", only: str = "") -> Applied:
+        """Leave out a bit-exact move, or a recall, of which the operand `keep` is read instead; or bring a leaf back to
+        HBM."""
+        return self._do("remove_identity", target, keep=keep, only=only)
 
     def add_control_edge(self, before: str, after: str) -> Applied:
         """Let operator `after` wait for operator `before`."""

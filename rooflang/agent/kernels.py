@@ -197,12 +197,12 @@ def _without_whole(choices: dict[str, tuple[Choice, ...]], op: Op, axes: int) ->
 
 def _without(site: Site, kernels: Collection[str], axis: int) -> dict[Read, tuple[Transfer, ...]]:
     """The merged steps but for those on an axis at the reads of some kernels, and of what they make."""
-    edits, kind = site.edits, site.kind
+    edits = site.edits
     operands = {name: site.kernel(name).operands for name, index in edits.steps if index >= 0}
     found = {}
     for (name, index), steps in edits.steps.items():
         read = name if index < 0 else operands[name][index].name
-        near = name in kernels or source(edits, kind, read) in kernels
+        near = name in kernels or source(edits, read) in kernels
         left = tuple(step for step in steps if not (near and axis in step.axes))
         if left:
             found[name, index] = left
@@ -227,10 +227,10 @@ def _caches(site: Site) -> list[tuple[Op, Op, int]]:
     stays = fixed(site.kind)
     kernels = {name: site.kernel(name) for name in site.modes()}
     return [
-        (kernels[source(site.edits, site.kind, tensor.name)], reader, index)
+        (kernels[source(site.edits, tensor.name)], reader, index)
         for reader in kernels.values()
         for index, tensor in enumerate(reader.operands)
-        if tensor.name in stays and source(site.edits, site.kind, tensor.name) in kernels
+        if tensor.name in stays and source(site.edits, tensor.name) in kernels
     ]
 
 

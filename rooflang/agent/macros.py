@@ -62,7 +62,7 @@ def expert_parallel(script: Script, axis: str = "x", ops: str = "*", only: str =
                     script.route(op, fitting[0], each, only)
                 else:
                     script.split(op, expert_of(op), each, only)
-            elif _is_routed(op) and _experts(script, op) in op.operands[0].dims:
+            elif _is_routed(op) and _experts(script, op):
                 script.split(op, _experts(script, op), each, only)
     script.merge(axis)
 
@@ -207,8 +207,9 @@ def _is_routed(op: Op) -> bool:
 
 
 def _experts(script: Script, op: Op) -> str:
-    """The expert dim of the block that an operator on routed rows is in."""
-    return next((expert_of(other) for other in script.block(op) if other.kind in ("dispatch", "combine")), "")
+    """The expert dim of the rows that an operator works on."""
+    known = {expert_of(other) for other in script.block(op) if other.kind in ("dispatch", "combine")}
+    return next((label for label in op.operands[0].dims if label in known), "")
 
 
 def _row(op: Op, dim: str, *kinds: CutKind) -> Cut | None:

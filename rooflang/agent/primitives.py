@@ -11,17 +11,20 @@ from collections.abc import Callable
 from rooflang.agent import kernels, where
 from rooflang.agent.actions import Action
 from rooflang.agent.between import merge, put_between
+from rooflang.agent.parting import take_apart
 from rooflang.agent.state import State
 from rooflang.agent.world import Placed, World
 
 Primitive = Callable[[World, State, Action], State]
 
 
-def apply(world: World, placed: Placed, action: Action) -> Placed:
+def apply(placed: Placed, action: Action) -> Placed:
     """The placed graph after an action. Raises `RefusedError` with the rule's code and reason where it does not
     apply."""
-    state = _PRIMITIVES[action.primitive](world, placed.state, action)
-    return world.settled(state, placed)
+    if action.parts is not None:
+        return take_apart(placed, action)
+    state = _PRIMITIVES[action.primitive](placed.world, placed.state, action)
+    return placed.world.settled(state, placed)
 
 
 def _kernel_or_read(kernel: Primitive) -> Primitive:

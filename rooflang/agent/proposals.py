@@ -19,7 +19,9 @@ from rooflang.agent.world import Placed
 from rooflang.errors import RooflangError
 from rooflang.hw import mesh_factorisations
 from rooflang.ir.cut import OWNER, PARTIAL, REPLICATED, CutKind
+from rooflang.ir.kinds.elementwise import MOVES
 from rooflang.ir.kinds.fused import FUSIONS
+from rooflang.ir.kinds.recall import RECALL
 from rooflang.ir.op import op_kind, signature
 from rooflang.ir.tensor import RESIDENT_ROLES
 
@@ -53,7 +55,7 @@ def proposals(session: Session, filter: str = "", *, predict: bool = True, limit
         if not all(_fits(action, word) for word in words):
             continue
         try:
-            after = apply(session.world, placed, action)
+            after = apply(placed, action)
         except RooflangError:
             continue
         if after.plan == placed.plan:
@@ -160,8 +162,10 @@ def _on_places(session: Session, site: Site) -> Iterator[Action]:
                 for dim in (REPLICATED, *port.dims):
                     yield Action(primitive="set_memory", target=port.name, dim=dim, axis=axis)
     for op in site.kind.ops:
-        if op.kind.startswith("to_"):
+        if op.kind in (*MOVES, RECALL):
             yield Action(primitive="remove_identity", target=op.name)
+            for other in op.operands[1:]:
+                yield Action(primitive="remove_identity", target=op.name, keep=other.name)
 
 
 def _on_devices(session: Session, placed: Placed) -> Iterator[Action]:

@@ -38,7 +38,7 @@ class Script:
     @property
     def sizes(self) -> Mapping[str, Num]:
         """Extent of every dim."""
-        return self.session.world.problem.graph.sizes
+        return self.session.world.graph.sizes
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -62,9 +62,7 @@ class Script:
                 names = site.blocks.rename[label]
                 modes = site.modes()
                 members = (
-                    self.session.world.problem.graph.op_by_name[names[op.name]]
-                    for op in kind.ops
-                    if op.output.name in modes
+                    self.session.world.graph.op_by_name[names[op.name]] for op in kind.ops if op.output.name in modes
                 )
                 found.append(tuple(op for op in members if fnmatchcase(op.name, ops)))
         return found
@@ -75,7 +73,7 @@ class Script:
 
     def block(self, op: Op) -> list[Op]:
         """The operators of the block that an operator is in."""
-        return [other for other in self.session.world.problem.graph.ops if other.block == op.block]
+        return [other for other in self.session.world.graph.ops if other.block == op.block]
 
     def choice(self, op: Op, axis: str, only: str = "") -> Choice:
         """What an operator does along an axis."""
@@ -95,7 +93,7 @@ class Script:
 
     def leading_to(self, target: str) -> list[Op]:
         """The operator of that name and all that it depends on in its block, in program order."""
-        graph = self.session.world.problem.graph
+        graph = self.session.world.graph
         if target not in graph.op_by_name:
             raise RefusedError("unknown-name", f"there is no operator {target!r}")
         wanted, block = {target}, graph.op_by_name[target].block
@@ -115,21 +113,21 @@ class Script:
             stays = fixed(kind)
             for port in kind.outputs:
                 group = blocks.port_group[kind.name, port.name]
-                maker = self.session.world.problem.graph.producer[port.name].name
+                maker = self.session.world.graph.producer[port.name].name
                 if port.name not in stays and fnmatchcase(maker, ops):
                     groups.setdefault(group, (port, group in read))
         return list(groups.values())
 
     def made(self, port: Tensor, axis: str) -> str:
         """How the maker of a port leaves it along an axis."""
-        op = self.session.world.problem.graph.producer[port.name]
+        op = self.session.world.graph.producer[port.name]
         kind, _, own = self.session.world.representative(self.session.placed.blocks, op.name)
         site = self._site(kind)
-        return site.modes()[source(site.edits, kind, own.output.name)].out[self._axis(axis)]
+        return site.modes()[source(site.edits, own.output.name)].out[self._axis(axis)]
 
     def lies(self, port: Tensor, axis: str) -> str:
         """How a port lies along an axis between the blocks."""
-        op = self.session.world.problem.graph.producer[port.name]
+        op = self.session.world.graph.producer[port.name]
         kind, _, own = self.session.world.representative(self.session.placed.blocks, op.name)
         group = self.session.placed.blocks.port_group[kind.name, own.output.name]
         return self.session.placed.state.boundary[group][self._axis(axis)]

@@ -39,6 +39,7 @@ from rooflang.agent.world import Placed, World
 from rooflang.assumptions import Assumptions
 from rooflang.errors import PlacementError, RefusedError, UnknownNameError, ValueRangeError
 from rooflang.hw import Cluster
+from rooflang.ir.blocks import split_blocks
 from rooflang.ir.graph import Graph
 from rooflang.models import Model
 from rooflang.place.certificate import certificate, replay
@@ -76,7 +77,7 @@ class Session:
     """A placed graph and its history. Start one with `Session.start`."""
 
     def __init__(self, world: World, overlap: Overlap, history: tuple[tuple[Entry | None, Placed], ...]) -> None:
-        self.world = world
+        self.base = world
         self.overlap: Overlap = overlap
         self._history = history
         self._simulated: dict[tuple[Overlap, bool], SimResult] = {}
@@ -108,6 +109,11 @@ class Session:
         return cls(world, overlap, ((None, world.initial()),))
 
     # -- where it stands --------------------------------------------------------------------------------------------
+
+    @property
+    def world(self) -> World:
+        """What the session cannot change, and the graph that it lays."""
+        return self.placed.world
 
     @property
     def placed(self) -> Placed:
@@ -149,7 +155,7 @@ class Session:
         """May the action be taken now? `Ok` carries the action, a `Refusal` the code and the reason."""
         taken = as_action(action)
         try:
-            apply(self.world, self.placed, taken)
+            apply(self.placed, taken)
             return Ok(result=taken)
         except RefusedError as error:
             return Refusal(code=error.refusal, reason=f"{error.what}; {error.hint}" if error.hint else error.what)
@@ -158,7 +164,7 @@ class Session:
         """Take an action. Raises `RefusedError` with the rule's code and reason; nothing has changed then. `macro` are
         the words under which the journal lists it."""
         taken = as_action(action)
-        self._take(Entry(action=taken, macro=macro), apply(self.world, self.placed, taken))
+        self._take(Entry(action=taken, macro=macro), apply(self.placed, taken))
         return Applied(action=taken, number=len(self._history) - 1)
 
     def _take(self, entry: Entry, placed: Placed) -> None:
@@ -174,7 +180,7 @@ class Session:
 
     def branch(self) -> Session:
         """Another session that stands where this one does, and goes its own way from here."""
-        return Session(self.world, self.overlap, self._history)
+        return Session(self.base, self.overlap, self._history)
 
     def run(self, text: str) -> None:
         """Take the actions of some lines of text, macros too, as in a journal's body. Raises at the first that does not
@@ -194,10 +200,11 @@ class Session:
             raise ValueRangeError(
                 f"{len(self.entries)} actions were taken", where="follow", expected="the initial graph"
             )
-        laid = self.world.problem.for_script(script)
+        laid = self.base.problem.for_script(script)
         plan = replay(script, laid.blocks, laid.cluster)
         trial = self.branch()
-        for action in actions_of(plan, laid.blocks, self.placed.blocks):
+        whole = split_blocks(laid.laid)
+        for action in actions_of(plan, laid.blocks, whole):
             trial.apply(action, macro="certificate")
         found, wanted = trial.certificate(), certificate(plan, laid.blocks)
         if found != wanted:
@@ -208,7 +215,7 @@ class Session:
 
     def adopt(self, other: Session) -> None:
         """Stand where a branch of this session stands. Raises `ValueRangeError` for a session that is none."""
-        if other.world is not self.world or other._history[: len(self._history)] != self._history:
+        if other.base is not self.base or other._history[: len(self._history)] != self._history:
             raise ValueRangeError("it is no branch of this session", where="adopt", expected="what branch() returned")
         self._history, self._simulated = other._history, {}
 

@@ -93,7 +93,7 @@ def operator_site(world: World, state: State, action: Action, name: str = "") ->
 def tensor_site(world: World, state: State, action: Action) -> tuple[Site, Tensor]:
     """The site of an action on a tensor, and the tensor of the kind's representative that stands for it: in the block
     of the `reader` if there is one, else in the block that makes or, for a leaf, first reads it."""
-    graph, blocks = world.problem.graph, world.blocks(state.alike)
+    graph, blocks = world.graph, world.blocks(state.alike)
     tensor = world.tensor(action.target)
     if action.reader not in ("", LEAVES):
         name = action.reader

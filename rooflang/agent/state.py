@@ -23,14 +23,15 @@ class Edits:
     `choices[tensor]`: how the kernel that makes it runs along each axis, where that is not whole. `fused[tensor]` are
     the tensors that are now computed inside the kernel that makes `tensor`, in the order in which they were fused.
     `steps[read]`: the merged steps on the way to a reader; what is left of the way goes by the first coordinate.
-    `tiers[leaf]`: its memory beside HBM. `removed`: identities that are left out.
+    `tiers[leaf]`: its memory beside HBM. `removed[tensor]`: the operand that is read instead of an identity that is
+    left out.
     """
 
     choices: Mapping[str, tuple[Choice, ...]] = field(default_factory=dict)
     fused: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     steps: Mapping[Read, tuple[Transfer, ...]] = field(default_factory=dict)
     tiers: Mapping[str, str] = field(default_factory=dict)
-    removed: tuple[str, ...] = ()
+    removed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def inside(self) -> frozenset[str]:
@@ -47,7 +48,7 @@ class Edits:
                 for (t, index), steps in self.steps.items()
             },
             tiers={names[leaf]: tier for leaf, tier in self.tiers.items()},
-            removed=tuple(names[t] for t in self.removed),
+            removed={names[tensor]: names[operand] for tensor, operand in self.removed.items()},
         )
 
 

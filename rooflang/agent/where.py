@@ -85,7 +85,7 @@ def _on_stage(world: World, state: State, action: Action) -> State:
         raise RefusedError(
             "no-such-place", f"there is no stage {action.stage}", expected=f"0 to {len(state.stages) - 1}"
         )
-    for op in world.problem.graph.ops:
+    for op in world.graph.ops:
         if op.block == action.target:
             asked(action, op, world.problem.cluster.device)
     stage_of = {label: stage for stage, labels in enumerate(state.stages) for label in labels}
@@ -175,37 +175,42 @@ def insert_identity(world: World, state: State, action: Action) -> State:
 
 
 def remove_identity(world: World, state: State, action: Action) -> State:
-    """Leave out a bit-exact move, so that its readers read its operand; or bring a leaf back to HBM."""
-    needs(action)
-    if action.target in world.problem.graph.tensors and action.target not in world.problem.graph.producer:
+    """Leave out a bit-exact move, so that its readers read its operand, or a recall, of which they read the operand
+    `keep`: what is computed anew, or the cache that was kept; or bring a leaf back to HBM."""
+    needs(action, "keep?")
+    if action.target in world.graph.tensors and action.target not in world.graph.producer:
         site, tensor = _leaf(world, state, action)
-        if tensor.name not in site.edits.tiers:
+        if tensor.name not in site.edits.tiers or action.keep:
             raise RefusedError("no-identity", f"{action.target} rests in HBM: there is no move to remove")
         return _in_tier(site, tensor.name, HBM)
+    actual = world.graph.op_by_name.get(action.target)
+    names = [tensor.name for tensor in actual.operands] if actual else []
+    if actual is not None and action.keep not in ("", *names):
+        raise RefusedError("not-read", f"{action.target} does not read {action.keep!r}, but {', '.join(names)}")
     site, op = operator_site(world, state, action)
-    name = op.output.name
-    asked(action, op, ops=site.kind.ops)
+    name, index = op.output.name, names.index(action.keep) if action.keep else 0
+    operand = asked(action, op, ops=site.kind.ops, **({"operand": index} if index else {}))
     if name in site.edits.removed:
         raise RefusedError("removed", f"{action.target} is left out already")
     waiting = {each for edge in state.control for each in edge} | set(state.streams)
     if {site.blocks.rename[label][op.name] for label in site.kind.blocks} & waiting:
         raise RefusedError("ordered", f"a control edge or a stream of its own hangs on {action.target}")
     edits = site.edits
-    order = [each.output.name for each in site.kind.ops]
     choices = {tensor: choice for tensor, choice in edits.choices.items() if tensor != name}
     steps = {read: path for read, path in edits.steps.items() if read[0] != name or read[1] < 0}
-    removed = tuple(sorted({*edits.removed, name}, key=order.index))
+    order = [each.output.name for each in site.kind.ops]
+    removed = {tensor: {**edits.removed, name: operand}[tensor] for tensor in order if tensor in (*edits.removed, name)}
     return site.with_edits(replace(edits, choices=choices, steps=steps, removed=removed)).state
 
 
 def add_control_edge(world: World, state: State, action: Action) -> State:
     """Let the operator `after` wait for the target."""
     needs(action, "after")
-    edge = asked(action, world.problem.graph, action.target, action.after, control=state.control)
+    edge = asked(action, world.graph, action.target, action.after, control=state.control)
     _check_kernels(world, state, action)
     if edge in state.control:
         raise RefusedError("same-edge", f"{action.after} waits for {action.target} already")
-    number = {op.name: index for index, op in enumerate(world.problem.graph.ops)}
+    number = {op.name: index for index, op in enumerate(world.graph.ops)}
     if number[edge[0]] > number[edge[1]]:
         raise RefusedError(
             "program-order", f"{edge[1]} is issued before {edge[0]}, and would block what {edge[0]} needs"
@@ -216,7 +221,7 @@ def add_control_edge(world: World, state: State, action: Action) -> State:
 def remove_control_edge(world: World, state: State, action: Action) -> State:
     """Let the operator `after` wait for the target no longer."""
     needs(action, "after")
-    edge = asked(action, world.problem.graph, action.target, action.after, control=state.control)
+    edge = asked(action, world.graph, action.target, action.after, control=state.control)
     return replace(state, control=tuple(other for other in state.control if other != edge))
 
 
@@ -236,7 +241,7 @@ def _check_kernels(world: World, state: State, action: Action) -> None:
 
 def _leaf(world: World, state: State, action: Action) -> tuple[Site, Tensor]:
     tensor = world.tensor(action.target)
-    if tensor.name in world.problem.graph.producer:
+    if tensor.name in world.graph.producer:
         raise RefusedError("not-resident", f"{action.target} is made in the step: only leaves rest between steps")
     return tensor_site(world, state, action)
 

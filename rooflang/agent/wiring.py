@@ -55,8 +55,8 @@ def out_spec(choices: Sequence[Choice]) -> Spec:
 
 
 def modes_of(kind: BlockKind, edits: Edits, axes: int, like: Mapping[str, Mode] | None = None) -> dict[str, Mode]:
-    """The kernels of a block in program order: operators that were removed, or are computed inside all that read them,
-    have none. Modes of `like`, of the same kind on as many axes, stay the records that they are."""
+    """The kernels of a block in program order: operators that are left out, or that nothing reads any more, have none.
+    Modes of `like`, of the same kind on as many axes, stay the records that they are."""
     found: dict[str, Mode] = {}
     for op in kind.ops:
         name = op.output.name
@@ -66,27 +66,21 @@ def modes_of(kind: BlockKind, edits: Edits, axes: int, like: Mapping[str, Mode] 
             old = like.get(name) if like else None
             same = old is not None and old.choices == choices and old.covers == covers
             found[name] = old if old is not None and same else make_mode(made, choices, covers=covers)
-    inside, kept = edits.inside, set[str]()
-    read = {source(edits, kind, port.name) for port in kind.outputs}
+    if not edits.fused and not edits.removed:
+        return found
+    kept: set[str] = set()
+    read = {source(edits, port.name) for port in kind.outputs}
     for name, mode in reversed(found.items()):
-        if name not in inside or name in read:
+        if name in read or not op_kind(mode.op.kind).pure:
             kept.add(name)
-            read |= {source(edits, kind, t.name) for t in mode.op.operands}
+            read |= {source(edits, tensor.name) for tensor in mode.op.operands}
     return {name: mode for name, mode in found.items() if name in kept}
 
 
-def aliases(kind: BlockKind, edits: Edits) -> dict[str, str]:
-    """The operand that stands for the output of each identity that was removed."""
-    return {op.output.name: op.operands[0].name for op in kind.ops if op.output.name in edits.removed}
-
-
-def source(edits: Edits, kind: BlockKind, tensor: str) -> str:
-    """The tensor that stands for `tensor`."""
-    if not edits.removed:
-        return tensor
-    known = aliases(kind, edits)
-    while tensor in known:
-        tensor = known[tensor]
+def source(edits: Edits, tensor: str) -> str:
+    """The tensor that stands for `tensor`: itself, unless the identity that made it is left out."""
+    while tensor in edits.removed:
+        tensor = edits.removed[tensor]
     return tensor
 
 
@@ -95,11 +89,11 @@ def reads_of(kind: BlockKind, edits: Edits, modes: Mapping[str, Mode]) -> Iterat
     made = {*modes, *(port.name for port in kind.inputs)}
     for name, mode in modes.items():
         for index, tensor in enumerate(mode.op.operands):
-            stands = source(edits, kind, tensor.name)
+            stands = source(edits, tensor.name)
             if stands in made:
                 yield (name, index), tensor, stands
     for port in kind.outputs:
-        yield (port.name, EXIT), port, source(edits, kind, port.name)
+        yield (port.name, EXIT), port, source(edits, port.name)
 
 
 def fixed(kind: BlockKind) -> frozenset[str]:
@@ -141,7 +135,7 @@ def lay_kind(
                 exits[name] = (*steps, *rest)
             else:
                 paths[read] = (*steps, *rest)
-    plan = BlockPlan(modes=modes, paths=paths, exits=exits, tiers=edits.tiers, aliases=aliases(kind, edits))
+    plan = BlockPlan(modes=modes, paths=paths, exits=exits, tiers=edits.tiers, aliases=edits.removed)
     return plan, edits if kept == edits.steps else replace(edits, steps=kept)
 
 
@@ -225,7 +219,7 @@ def _boundary(state: State, blocks: Blocks, modes: Mapping[str, Mapping[str, Mod
     for kind in blocks.kinds:
         stays = fixed(kind)
         for port in kind.outputs:
-            name = source(state.edits[kind.name], kind, port.name)
+            name = source(state.edits[kind.name], port.name)
             if port.name in stays and name in modes[kind.name]:
                 found[blocks.port_group[(kind.name, port.name)]] = modes[kind.name][name].out
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 
@@ -13,8 +13,10 @@ from rooflang.agent.wiring import modes_of, plan_of
 from rooflang.cost.model import CostModel
 from rooflang.errors import RefusedError, RooflangError
 from rooflang.hw.mesh import Mesh
+from rooflang.ir.apart import Apart
 from rooflang.ir.blocks import BlockKind, Blocks, split_blocks
 from rooflang.ir.cut import REPLICATED, Spec, show_spec
+from rooflang.ir.graph import Graph
 from rooflang.ir.layout import Mode
 from rooflang.ir.op import Op
 from rooflang.ir.tensor import Tensor
@@ -30,8 +32,9 @@ _KEPT = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Placed:
-    """A state that holds together, and its plan."""
+    """A state that holds together, in a world, and its plan."""
 
+    world: World
     state: State
     blocks: Blocks
     plan: Plan
@@ -48,14 +51,29 @@ class World:
     _costs: dict[Mesh, CostModel] = field(default_factory=dict)
     _modes: dict[str, tuple[BlockKind, Edits, int, dict[str, Mode]]] = field(default_factory=dict)
     _divides: dict[int, tuple[Mode, Mesh]] = field(default_factory=dict)
+    _parted: dict[Apart, World] = field(default_factory=dict)
     _steps: set[tuple[Mesh, str, Spec, Spec]] = field(default_factory=set)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that is laid: that of the problem, with what was taken apart."""
+        return self.problem.laid
+
+    def parted(self, apart: Apart) -> World:
+        """The world in which this is taken apart too. Raises `RefusedError`."""
+        if apart not in self._parted:
+            problem = replace(self.problem, alike=(), apart=(*self.problem.apart, apart))
+            found = World(problem=problem, batch=self.batch)
+            if found.graph.ops:  # refuses what is no sum of parts
+                self._parted[apart] = found
+        return self._parted[apart]
 
     def blocks(self, alike: tuple[tuple[str, ...], ...] = ()) -> Blocks:
         """The graph by blocks, grouped as given (default: all of one structure are alike)."""
         if alike not in self._blocks:
             if len(self._blocks) >= _KEPT:
                 self._blocks.pop(next(iter(self._blocks)))
-            self._blocks[alike] = split_blocks(self.problem.graph, alike=alike)
+            self._blocks[alike] = split_blocks(self.graph, alike=alike)
         return self._blocks[alike]
 
     def theory(self, kind: BlockKind, axes: int) -> Theory:
@@ -92,7 +110,7 @@ class World:
         """(block label, number in the block) of every operator by name."""
         counts: dict[str, int] = {}
         found = {}
-        for op in self.problem.graph.ops:
+        for op in self.graph.ops:
             found[op.name] = (op.block, counts.get(op.block, 0))
             counts[op.block] = counts.get(op.block, 0) + 1
         return found
@@ -113,7 +131,7 @@ class World:
 
     def tensor(self, name: str) -> Tensor:
         """A tensor of the graph. Raises `RefusedError`."""
-        tensors = self.problem.graph.tensors
+        tensors = self.graph.tensors
         if name not in tensors:
             raise unknown("tensor", name, tensors)
         return tensors[name]
@@ -131,6 +149,7 @@ class World:
         axes = len(state.mesh.axes)
         modes = {kind.name: self.modes(kind, state.edits[kind.name], axes) for kind in blocks.kinds}
         state, plan = plan_of(state, blocks, modes, known=known)
+        plan = replace(plan, apart=self.problem.apart)
         try:
             check_connected(plan, blocks)
             for kind in blocks.kinds:
@@ -141,7 +160,7 @@ class World:
             raise
         except RooflangError as error:
             raise RefusedError(error.code, error.what, where=error.where, expected=error.expected) from error
-        return Placed(state=state, blocks=blocks, plan=plan)
+        return Placed(world=self, state=state, blocks=blocks, plan=plan)
 
     def _check_extents(self, kind: BlockKind, plan: BlockPlan, mesh: Mesh) -> None:
         cost = self.cost(mesh)

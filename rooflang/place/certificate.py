@@ -16,6 +16,7 @@ import msgspec
 from rooflang.errors import PlacementError
 from rooflang.hw.cluster import Cluster
 from rooflang.hw.mesh import Mesh
+from rooflang.ir.apart import Apart
 from rooflang.ir.blocks import BlockKind, Blocks
 from rooflang.ir.cut import OWNER, REPLICATED, CutKind
 from rooflang.ir.kinds.elementwise import MOVES
@@ -29,6 +30,7 @@ from rooflang.place.lawful import check_lawful
 from rooflang.place.plan import BlockPlan, Plan
 from rooflang.place.script import (
     SCHEMA,
+    ApartJson,
     IdentityJson,
     KernelJson,
     KindJson,
@@ -58,6 +60,7 @@ def _script(plan: Plan, blocks: Blocks) -> Script:
         kinds=tuple(_kind(kind, plan.blocks[kind.name]) for kind in blocks.kinds),
         control=plan.control,
         streams=dict(sorted(plan.streams.items())),
+        apart=tuple(ApartJson(targets=a.targets, dim=a.dim, counts=a.counts) for a in plan.apart),
     )
 
 
@@ -99,6 +102,15 @@ def kinds_of(script: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
     return tuple(entry.blocks for entry in _record(script).kinds)
 
 
+def apart_of(script: Mapping[str, Any]) -> tuple[Apart, ...]:
+    """What a script takes apart before anything is laid. Raises `PlacementError`."""
+    return tuple(map(_apart, _record(script).apart))
+
+
+def _apart(entry: ApartJson) -> Apart:
+    return Apart(targets=entry.targets, dim=entry.dim, counts=entry.counts)
+
+
 def _record(script: Mapping[str, Any]) -> Script:
     try:
         return msgspec.convert(script, Script, str_keys=True)
@@ -107,7 +119,8 @@ def _record(script: Mapping[str, Any]) -> Script:
 
 
 def replay(script: Mapping[str, Any], blocks: Blocks, cluster: Cluster) -> Plan:
-    """Rebuild the plan from the initial graph, whose blocks are of the kinds that the script names (`kinds_of`).
+    """Rebuild the plan from the initial graph, with what the script takes apart (`apart_of`), whose blocks are of the
+    kinds that it names (`kinds_of`).
 
     Raises `PlacementError` naming the first step that does not apply.
     """
@@ -129,6 +142,7 @@ def replay(script: Mapping[str, Any], blocks: Blocks, cluster: Cluster) -> Plan:
         boundary=record.boundary,
         control=record.control,
         streams=record.streams,
+        apart=tuple(map(_apart, record.apart)),
         origin="replayed certificate",
     )
     check_connected(plan, blocks)

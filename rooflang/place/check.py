@@ -39,7 +39,7 @@ def _check_order(plan: Plan, blocks: Blocks) -> None:
     }
     for name in (*plan.streams, *(name for pair in plan.control for name in pair)):
         if name not in kernels:
-            raise PlacementError(f"no kernel makes {name}", where="plan", expected="kernels in control edges and streams")
+            raise PlacementError(f"no kernel makes {name}", where="plan", expected="kernels, in orders and streams")
     block_of = {op.output.name: op.block for op in blocks.graph.ops}
     order = sorted(
         (op.output.name for op in blocks.graph.ops), key=lambda name: blocks.sequence.index(block_of[name])

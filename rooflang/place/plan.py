@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from rooflang.cost.tiers import HBM, Tiers
 from rooflang.hw.mesh import Mesh
+from rooflang.ir.apart import Apart
 from rooflang.ir.cut import Spec
 from rooflang.ir.layout import Mode, Transfer
 from rooflang.ir.op import op_kind
@@ -60,7 +61,8 @@ class Plan:
     `stages[s]` are the labels of the blocks that stage s runs. `boundary[group]` is the spec of each port group.
     Stage s occupies the GPUs [s·n, (s+1)·n) with n = GPUs of the mesh. Kernels are named by the tensors that they make:
     of each pair in `control` the second waits for the first, which comes before it in program order anyway; `streams`
-    are those that are not issued on stream 0.
+    are those that are not issued on stream 0. `apart` are the operators of the initial graph that were taken apart
+    before anything was laid; blocks are those of the graph after it.
     """
 
     mesh: Mesh
@@ -69,4 +71,5 @@ class Plan:
     boundary: Mapping[int, Spec]
     control: tuple[tuple[str, str], ...] = ()
     streams: Mapping[str, int] = field(default_factory=dict)
+    apart: tuple[Apart, ...] = ()
     origin: str = "given"

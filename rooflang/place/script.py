@@ -62,6 +62,14 @@ class KindJson(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     removed: tuple[IdentityJson, ...]
 
 
+class ApartJson(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The split of operators, one of each of some blocks, into sums of parts of so many elements of a dim."""
+
+    targets: tuple[str, ...]
+    dim: str
+    counts: tuple[int, ...]
+
+
 class EvaluatedJson(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """That the plan was evaluated beside the unsharded graph, in which arithmetic, on which dims and mesh, from which
     seed, and what came of it. Nothing is built on it: who doubts it evaluates again."""
@@ -74,8 +82,9 @@ class EvaluatedJson(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """All of it: `graph` is the fingerprint of the initial graph, `boundary` the spec of each port group. `control` are
-    the pairs of kernels of add_control_edge, `streams` the streams that set_compute gave to kernels."""
+    """All of it: `graph` is the fingerprint of the initial graph, with what `apart` takes apart, `boundary` the spec of
+    each port group. `control` are the pairs of kernels of add_control_edge, `streams` the streams that set_compute gave
+    to kernels."""
 
     schema: str
     graph: str
@@ -85,6 +94,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     kinds: tuple[KindJson, ...]
     control: tuple[tuple[str, str], ...] = ()
     streams: dict[str, int] = {}
+    apart: tuple[ApartJson, ...] = ()
     evaluated: EvaluatedJson | None = None
 
 

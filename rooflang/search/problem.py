@@ -10,8 +10,9 @@ from typing import Any, cast
 
 from rooflang.assumptions import Assumptions, profile
 from rooflang.cost.model import CostModel, peaks_needed
-from rooflang.errors import GraphError, HardwareError, ValueRangeError
+from rooflang.errors import GraphError, HardwareError, RefusedError, ValueRangeError
 from rooflang.hw import Cluster, Mesh
+from rooflang.ir.apart import Apart
 from rooflang.ir.blocks import Blocks, split_blocks
 from rooflang.ir.graph import Graph
 from rooflang.ir.op import op_kind
@@ -19,7 +20,7 @@ from rooflang.ir.tensor import Num
 from rooflang.ir.verify import verify
 from rooflang.models import Model, Workload, load
 from rooflang.models.workload import Stage
-from rooflang.place.certificate import kinds_of
+from rooflang.place.certificate import apart_of, kinds_of
 from rooflang.units import whole
 
 BATCH, SEQ = "batch", "seq"
@@ -34,8 +35,8 @@ class Problem:
 
     `tokens` is how many tokens each request gains or reads in a step: those of the workload, on average those that are
     accepted where some are drafted, and for a graph that was given as such the extent of its dim `seq`, 1 where it has
-    none. `alike` are the blocks that are laid alike, where
-    that is not all of one structure (`split_blocks`).
+    none. `alike` are the blocks that are laid alike, where that is not all of one structure (`split_blocks`); `apart`
+    what is taken apart before anything is laid (`rooflang.ir.apart`).
     """
 
     name: str
@@ -46,6 +47,7 @@ class Problem:
     stage: str
     context: int
     alike: tuple[tuple[str, ...], ...] = ()
+    apart: tuple[Apart, ...] = ()
 
     @classmethod
     def of(
@@ -90,19 +92,28 @@ class Problem:
 
     @cached_property
     def blocks(self) -> Blocks:
-        return split_blocks(self.graph, alike=self.alike)
+        return split_blocks(self.laid, alike=self.alike)
+
+    @cached_property
+    def laid(self) -> Graph:
+        """The graph with what is taken apart."""
+        graph = self.graph
+        for each in self.apart:
+            graph = each.of(graph)
+        return graph
 
     def for_script(self, script: Mapping[str, Any]) -> Problem:
-        """The problem with its blocks in the kinds that a certificate names, if they can be: else it stays as it is,
-        and `replay` says what is wrong. Raises `PlacementError` for what is no certificate."""
-        alike = kinds_of(script)
-        if alike == tuple(kind.blocks for kind in self.blocks.kinds):
+        """The problem with what a certificate takes apart, and its blocks in the kinds that it names, if they can be:
+        else it stays as it is, and `replay` says what is wrong. Raises `PlacementError` for what is no certificate."""
+        alike, apart = kinds_of(script), apart_of(script)
+        if not apart and not self.apart and alike == tuple(kind.blocks for kind in self.blocks.kinds):
             return self
+        other = replace(self, alike=(), apart=apart)
         try:
-            split_blocks(self.graph, alike=alike)
-        except GraphError:
+            split_blocks(other.laid, alike=alike)
+        except (GraphError, RefusedError):
             return self
-        return replace(self, alike=alike)
+        return replace(other, alike=alike)
 
     @property
     def has_batch(self) -> bool:
@@ -126,7 +137,7 @@ class Problem:
 
     def cost(self, mesh: Mesh, batch: Num) -> CostModel:
         """Costs on one rank of the mesh; `batch`, if the graph has one, may be an array of batch sizes."""
-        return CostModel.of(self.graph, self.cluster, mesh, self.assumptions, batch=batch)
+        return CostModel.of(self.laid, self.cluster, mesh, self.assumptions, batch=batch)
 
 
 def _check_plain(graph: Graph, assumptions: Assumptions) -> None:
