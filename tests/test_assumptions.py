@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,3 +48,11 @@ def test_what_is_not_possible_is_refused(changes: dict[str, Any], where: str) ->
 def test_as_many_tokens_as_are_drafted_and_one_more_can_be_gained() -> None:
     assert replace(PHYSICAL, draft_tokens=3, accepted_tokens=4).accepted_tokens == 4
     assert replace(PHYSICAL, draft_tokens=3, accepted_tokens=1).accepted_tokens == 1
+
+
+def test_every_field_is_explained() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "extensions.md").read_text(encoding="utf-8")
+    assert not [field.name for field in fields(PHYSICAL) if field.name != "name" and f"`{field.name}" not in page]
+    for name, (physical, paper) in PHYSICAL.differs_from(PAPER).items():
+        words = [{True: "on", False: "off"}.get(value, f"`{value}`") for value in (physical, paper)]  # type: ignore[call-overload]
+        assert f"| `{name}` | {words[0]} | {words[1]} |" in page or name in ("kv_append", "hyper_connections")
