@@ -133,3 +133,9 @@ class UnreachableError(RooflangError):
     ) -> None:
         super().__init__(what, where=where, expected=expected, hint=hint)
         self.nearest = nearest
+
+
+class StoreError(RooflangError):
+    """A store of a sweep that cannot be opened, read or written."""
+
+    code = "store"

@@ -16,7 +16,7 @@ from rooflang.models import Model
 from rooflang.place.certificate import replay
 from rooflang.place.grid import grid_plan
 from rooflang.place.layout import Layout
-from rooflang.search.effort import GAP, Effort
+from rooflang.search.effort import EFFORT, GAP, Effort
 from rooflang.search.evaluate import evaluate
 from rooflang.search.goal import Goal, Objective
 from rooflang.search.method import Method, Search, Searched
@@ -147,13 +147,11 @@ def optimize(
     heuristic. `max_gpus` stands in place of `gpus`: every number of GPUs up to it that the platform allows. `fix` gives
     parts of the plan (`rooflang.search.fix`). Constraints hold for every point; they are never relaxed.
 
-    On a limit the best points so far are returned and `stopped_by` says so: `time_limit_s`, `memory_limit_bytes` of
-    this process, `node_limit` e-nodes and facts of one saturation. An extraction ends at the relative `gap`. Limits of
-    `progress` hold too. Ctrl-C is a limit.
+    At a limit the best points so far are returned and `stopped_by` says so: `time_limit_s`, `memory_limit_bytes` of
+    this process, `node_limit` of one saturation, those of `progress`, Ctrl-C. An extraction ends at the relative `gap`.
 
-    Raises `CapacityError` when nothing fits at any batch, `UnreachableError` that names the nearest point when nothing
-    meets the constraints, `LimitReached` when a limit came before the first point, and `ValueRangeError` or
-    `UnknownNameError` for what cannot be asked.
+    Raises `CapacityError` when nothing fits, `UnreachableError` that names the nearest point when nothing meets the
+    constraints, `LimitReached` when a limit came before the first point, `ValueRangeError` and `UnknownNameError`.
     """
     goal = Goal(
         objective=objective, min_user=min_user, max_ttft_s=max_ttft_s, max_tpot_s=max_tpot_s, gpu_hour_usd=gpu_hour_usd
@@ -165,14 +163,13 @@ def optimize(
         batch=_several(batch),
         pp=pp,
         fix=tuple(fix),
-        effort=Effort(gap=gap, seed=seed) if node_limit is None else Effort(gap=gap, nodes=node_limit, seed=seed),
+        effort=Effort(gap=gap, nodes=EFFORT.nodes if node_limit is None else node_limit, seed=seed),
     )
     watch = (progress or Progress()).within(limit_s=time_limit_s, limit_bytes=memory_limit_bytes)
-    choices = _clusters(hardware, gpus, max_gpus)
-    problem = Problem.of(model, hardware=choices[-1], stage=stage, context=context, assumptions=assumptions)
+    *fewer, most = _clusters(hardware, gpus, max_gpus)
+    problem = Problem.of(model, hardware=most, stage=stage, context=context, assumptions=assumptions)
     goal.check_stage(problem.stage)
-    problems = [problem if cluster is choices[-1] else replace(problem, cluster=cluster) for cluster in choices]
-    searched = Searched.all(method, problems, watch)
+    searched = Searched.all(method, [*(replace(problem, cluster=cluster) for cluster in fewer), problem], watch)
     result = outcome(goal, method, problem, searched, watch, max_gpus=max_gpus)
     watch.done()
     return result

@@ -14,7 +14,7 @@ from dataclasses import fields
 from pathlib import Path
 from types import TracebackType
 
-from rooflang.errors import RooflangError
+from rooflang.errors import StoreError
 from rooflang.sweep.job import Row
 
 #: Marks a file as a store of sweeps ("rlsw"), and says how it is laid out.
@@ -36,12 +36,6 @@ CREATE TRIGGER IF NOT EXISTS cases_last BEFORE DELETE ON cases BEGIN SELECT RAIS
 PRAGMA application_id = {_APPLICATION};
 PRAGMA user_version = {_LAYOUT};
 """
-
-
-class StoreError(RooflangError):
-    """A store that cannot be opened, read or written."""
-
-    code = "store"
 
 
 class Store:

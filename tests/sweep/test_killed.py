@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from rooflang.errors import StoreError
+
 from .conftest import contents
 
 Contents = list[tuple[str, ...]]
@@ -57,8 +59,6 @@ def processes_of(session: int) -> bool:
 
 
 def contents_or_none(store: Path) -> Contents:
-    from rooflang.sweep.store import StoreError
-
     try:
         return contents(store)
     except StoreError:  # it is being made

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rooflang.errors import StoreError
 from rooflang.sweep.job import Row
-from rooflang.sweep.store import Store, StoreError
+from rooflang.sweep.store import Store
 
 
 def row(key: str, result: str = "{}") -> Row:
