@@ -16,7 +16,7 @@ from rooflang.search.point import Result
 
 from .toys import small_flash
 
-DRAFTS = {"draft_tokens": 2, "accepted_tokens": 2.2}
+DRAFTS: dict[str, Any] = {"draft_tokens": 2, "accepted_tokens": 2.2}
 
 
 def small_glm() -> Model:
@@ -34,8 +34,8 @@ def small_kimi() -> Model:
 
 
 def searched(model: Model, assumptions: Assumptions, **changes: Any) -> Result:
-    given = {"hardware": "b300", "gpus": 8, "stage": "decode", "context": 65536, "batch": [64], "pp": 1} | changes
-    found = optimize(model, assumptions=assumptions, **given)
+    given: dict[str, Any] = {"hardware": "b300", "gpus": 8, "stage": "decode", "context": 65536, "batch": [64], "pp": 1}
+    found = optimize(model, assumptions=assumptions, **{**given, **changes})
     assert found.stopped_by == "complete"
     for point in found.points:
         assert point.bound_s is not None and point.gap is not None
@@ -68,20 +68,20 @@ def test_drafts_through_a_pipeline() -> None:
 @pytest.mark.slow
 def test_skewed_experts_in_a_prefill_are_worth_another_plan() -> None:
     """Tokens enough to read all experts: the busiest rank is late, whatever the plan; a grid plan is later."""
-    given = {"stage": "prefill", "context": 8192, "batch": [8]}
+    given: dict[str, Any] = {"stage": "prefill", "context": 8192, "batch": [8]}
     skewed = replace(PHYSICAL, expert_zipf=1.0)
     (even,) = searched(small_flash(), PHYSICAL, **given).points
     (point,) = searched(small_flash(), skewed, **given).points
     assert point.sim.step_s > even.sim.step_s
-    same = {"hardware": "b300", "gpus": 8, "stage": "prefill", "context": 8192, "batch": 8, "dp": 8}
-    grid = [simulate(small_flash(), assumptions=a, **same).sim for a in (PHYSICAL, skewed)]  # type: ignore[arg-type]
+    same: dict[str, Any] = {"hardware": "b300", "gpus": 8, "stage": "prefill", "context": 8192, "batch": 8, "dp": 8}
+    grid = [simulate(small_flash(), assumptions=a, **same).sim for a in (PHYSICAL, skewed)]
     assert grid[1].groups_s["experts"] > 1.5 * grid[0].groups_s["experts"]
     assert point.sim.step_s < grid[1].step_s
 
 
 @pytest.mark.slow
 def test_images_cost_their_encoder() -> None:
-    given = {"stage": "prefill", "context": 8192, "batch": [8]}
+    given: dict[str, Any] = {"stage": "prefill", "context": 8192, "batch": [8]}
     (text,) = searched(small_kimi(), PHYSICAL, **given).points
     (point,) = searched(small_kimi(), replace(PHYSICAL, images=4), **given).points
     assert point.sim.groups_s["vision"] > 0
@@ -90,17 +90,24 @@ def test_images_cost_their_encoder() -> None:
 
 def test_every_rank_of_its_own_is_as_late_as_one_of_each_class() -> None:
     taken = replace(PHYSICAL, expert_zipf=0.7, **DRAFTS)
-    given = {"hardware": "b300", "gpus": 8, "context": 8192, "batch": 16, "dp": 4, "cp": 2, "assumptions": taken}
-    one, each = (simulate(small_flash(), explicit=explicit, **given) for explicit in (False, True))  # type: ignore[arg-type]
+    given: dict[str, Any] = {
+        "hardware": "b300",
+        "gpus": 8,
+        "context": 8192,
+        "batch": 16,
+        "dp": 4,
+        "cp": 2,
+        "assumptions": taken,
+    }
+    one, each = (simulate(small_flash(), explicit=explicit, **given) for explicit in (False, True))
     assert one.sim.step_s == each.sim.step_s
 
 
 def test_all_overlaps() -> None:
     taken = replace(PHYSICAL, expert_zipf=0.7, **DRAFTS)
-    given = {"hardware": "b300", "gpus": 8, "context": 8192, "batch": 16, "dp": 8, "assumptions": taken}
+    given: dict[str, Any] = {"hardware": "b300", "gpus": 8, "context": 8192, "batch": 16, "dp": 8, "assumptions": taken}
     steps = [
-        simulate(small_flash(), overlap=overlap, **given).sim.step_s  # type: ignore[arg-type]
-        for overlap in ("none", "two-batch", "perfect")
+        simulate(small_flash(), overlap=overlap, **given).sim.step_s for overlap in ("none", "two-batch", "perfect")
     ]
     assert steps[2] <= steps[0]
     assert steps[1] >= steps[2] * (1 - 1e-9)
