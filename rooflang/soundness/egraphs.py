@@ -17,6 +17,7 @@ from rooflang.ir.op import Op
 from rooflang.rules.examples import attention_then_add, decode_step, mlp
 from rooflang.rules.theory import Theory
 from rooflang.soundness import draw
+from rooflang.soundness.cases import example
 from rooflang.soundness.source import Source
 
 #: Changes the egglog program of a theory: its commands become others.
@@ -77,8 +78,13 @@ def unchanged(theory: Theory, commands: Sequence[str]) -> Sequence[str]:
 @cache
 def _block(name: str, axes: int, change: Change) -> FrozenBlock:
     """All layouts of a graph that a program reaches."""
-    (kind,) = split_blocks(GRAPHS[name]()).kinds
+    (kind,) = split_blocks(_graph(name)).kinds
     return frozen(kind, axes, change)
+
+
+def _graph(name: str) -> Graph:
+    """One of `GRAPHS`, or the graph of a case."""
+    return GRAPHS[name]() if name in GRAPHS else example(name)
 
 
 def frozen(kind: BlockKind, axes: int, change: Change = unchanged) -> FrozenBlock:
@@ -108,7 +114,7 @@ def refuted(block: FrozenBlock, graph: Graph, axes: int, source: Source) -> str 
 
 @dataclass(frozen=True, kw_only=True)
 class Saturations:
-    """A claim: a random plan out of the e-graph, on random extents and ranks, is right."""
+    """A claim: a random plan out of the e-graph of a graph or case, on random extents and ranks, is right."""
 
     names: Sequence[str] = tuple(GRAPHS)
     change: Change = unchanged
@@ -116,7 +122,7 @@ class Saturations:
     def __call__(self, source: Source) -> str | None:
         name, axes = source.choice(self.names), source.integer(1, 2)
         block = _block(name, axes, self.change)
-        return refuted(block, draw.extents(GRAPHS[name](), source, most=4), axes, source)
+        return refuted(block, draw.extents(_graph(name), source, most=4), axes, source)
 
 
 class _Drawn:
@@ -136,7 +142,9 @@ class _Drawn:
 
     def _make(self, op: Op) -> None:
         name = op.output.name
-        alike = self.block.aliases[name] != name
+        # A copy of a leaf that comes out has to be made: the leaf itself is made by nobody.
+        given = name in self.block.exits and op.operands[0].name in {t.name for t in self.block.kind.leaves}
+        alike = self.block.aliases[name] != name and not given
         if alike and self.source.below(2):
             self.aliases[name] = op.operands[0].name
             return
