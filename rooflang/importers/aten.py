@@ -25,8 +25,8 @@ _POINTWISE = frozenset(
 )
 
 
-def translate(draft: Draft, node: Node, values: Mapping[str, Value]) -> Value | None:
-    """The value of a node; None for one of several outputs that are not taken apart here."""
+def translate(draft: Draft, node: Node, values: Mapping[str, Value]) -> Value:
+    """The value of a node."""
     step = Step(draft=draft, node=node, values=values)
     name = node.target.split(".")[1] if node.target.startswith("aten.") else node.target
     found = None
@@ -36,9 +36,7 @@ def translate(draft: Draft, node: Node, values: Mapping[str, Value]) -> Value | 
         found = _activation(step, _ACTIVATIONS[name])
     elif name in _POINTWISE:
         found = _pointwise(step, name)
-    if found is not None or not node.shape:
-        return found
-    return step.opaque()
+    return step.opaque() if found is None else found
 
 
 def _activation(step: Step, function: str) -> Value | None:

@@ -30,10 +30,10 @@ def to_graph(program: Exported, *, dims: Mapping[str, Sequence[str]] | None = No
             values[node.name] = draft.leaf(node, _hints(node, given))
             if node.target == "input":
                 _tie_batch(draft, values, program, node)
-        elif node.shape or node.target == "getitem" or node.dtype:
-            made = translate(draft, node, values)
-            if made is not None:
-                values[node.name] = made
+        elif node.dtype:
+            values[node.name] = translate(draft, node, values)
+        else:
+            draft.several[node.name] = node
     _check_names(given, program)
     return draft.build(_outputs(draft, program, values))
 

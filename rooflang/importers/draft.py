@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,12 +67,15 @@ class _Op:
 
 @dataclass(slots=True)
 class Draft:
-    """Operators so far, in order, and the axes of all of them."""
+    """Operators so far, in order, and the axes of all of them. `several` are nodes of several outputs, `pieces` the
+    axes that some of them have made of one axis."""
 
     name: str
     axes: Axes = field(default_factory=Axes)
     ops: list[_Op] = field(default_factory=list)
     block: str = "start"
+    several: dict[str, Node] = field(default_factory=dict)
+    pieces: dict[str, tuple[Axis, ...]] = field(default_factory=dict)
     _taken: set[str] = field(default_factory=set)
     _first: dict[tuple[str, str], Axis] = field(default_factory=dict)
     _made: int = 0
@@ -141,6 +144,7 @@ class Draft:
         """The verified graph, its dims named. What nothing reads is left out."""
         ops = self._needed(outputs)
         used = [axis for op in ops for made in (*op.operands, op.made) for axis in made.axes]
+        used += [axis for op in ops for value in op.attrs.values() for axis in _named(value)]
         names = self.axes.names(used)
         graph = GraphBuilder(self.name)
         for axis in used:
@@ -196,6 +200,13 @@ class AxisName:
     """The name of an axis, as the attribute of an operator."""
 
     axis: Axis
+
+
+def _named(value: Any) -> Iterator[Axis]:
+    """Axes that an attribute names."""
+    for each in value if isinstance(value, tuple) else (value,):
+        if isinstance(each, AxisName):
+            yield each.axis
 
 
 def _dtype(node: Node) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from rooflang.importers.axes import Axis
-from rooflang.importers.draft import Made, Value
+from rooflang.importers.draft import AxisName, Made, Value
 from rooflang.importers.step import Step, grouped_shapes
 
 
@@ -112,6 +113,37 @@ def _together(step: Step, made: Made, run: tuple[Axis, ...], suffix: str) -> tup
     return made, [outer]
 
 
+def _getitem(step: Step) -> Value | None:
+    """One of the pieces of a tensor along an axis, which all operators of this kind share."""
+    source = step.source()
+    if source is None or source.target.split(".")[1:2] not in (["chunk"], ["split"], ["split_with_sizes"]):
+        return None
+    whole = step.of(source)
+    x, dim = whole.tensor(0), whole.arg(2, "dim", 0)
+    if x is None or not x.plain or x.axes[dim] is None:
+        return None
+    made, axes = step.whole(x)
+    pieces = step.draft.pieces.get(source.name)
+    if pieces is None:
+        sizes = _sizes(source.target.split(".")[1], whole.arg(1), step.size(axes[dim]))
+        pieces = tuple(step.new(size, f"{source.name}_{number}") for number, size in enumerate(sizes))
+        step.draft.pieces[source.name] = pieces
+    index = step.arg(1)
+    piece = pieces[index]
+    own = tuple(piece if axis == axes[dim] else axis for axis in made.axes)
+    after = tuple(AxisName(each) for each in pieces[:index])
+    part = step.draft.op(step.node, "segment", [made], own, apart=[axes[dim]], after=after)
+    return Value(made=part, axes=tuple(piece if axis == axes[dim] else axis for axis in axes))
+
+
+def _sizes(function: str, how: Any, size: int) -> list[int]:
+    """Extents of the pieces of an axis: so many, or of such a size, or as listed."""
+    if isinstance(how, list):
+        return [int(each) for each in how]
+    each = -(-size // how) if function == "chunk" else how
+    return [min(each, size - start) for start in range(0, size, each)]
+
+
 def _slice(step: Step) -> Value | None:
     """A slice that is the whole."""
     x, dim, start, end = step.tensor(0), step.arg(1, "dim", 0), step.arg(2, "start", 0), step.arg(3, "end", None)
@@ -132,4 +164,5 @@ HANDLERS: Mapping[str, Callable[[Step], Value | None]] = {
     "unsqueeze": _unsqueeze,
     "expand": _expand,
     "slice": _slice,
+    "getitem": _getitem,
 }

@@ -31,8 +31,19 @@ class Step:
         return found if isinstance(found, Value) else None
 
     def tensors(self) -> list[Value]:
-        """All arguments that are tensors, those in lists too."""
-        return list(self._all([*self.node.args, *self.node.kwargs.values()]))
+        """All arguments that are tensors, those in lists too; for one of several outputs those of the operator that has
+        them."""
+        source = self.source() or self.node
+        return list(self._all([*source.args, *source.kwargs.values()]))
+
+    def source(self) -> Node | None:
+        """The operator of several outputs of which this is one."""
+        first = self.node.args[0] if self.node.args else None
+        return self.draft.several.get(first["ref"]) if isinstance(first, dict) and "ref" in first else None
+
+    def of(self, node: Node) -> Step:
+        """Another operator, at the place of this one."""
+        return Step(draft=self.draft, node=node, values=self.values)
 
     def same(self, one: Axis, other: Axis) -> bool:
         """Make two axes one dim, where they can be."""
