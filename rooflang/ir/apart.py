@@ -36,7 +36,7 @@ class Part:
 
     def name(self, name: str) -> str:
         """The name of the part of a tensor or operator."""
-        return f"{name}.{self.start}-{self.stop}"
+        return f"{name}.{self.label}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,13 +86,23 @@ def taken_apart(graph: Graph, target: str, dim: str, counts: Sequence[int]) -> G
         maker = _Maker(graph, op.block, part)
         summands.append(maker.clone(op).output)
         made += maker.ops
-    made += _sums(op, summands)
+    made = _new(graph, [*made, *_sums(op, summands)], op)
     dims = {each.label: each for each in graph.dims}
     for part in parts:
         dims.setdefault(part.label, Dim(label=part.label, size=part.stop - part.start, meaning=graph.words[dim]))
     ops = [other for other in graph.ops if other is not op]
     at = graph.ops.index(op)
     return _without_unread(replace(graph, dims=tuple(dims.values()), ops=(*ops[:at], *made, *ops[at:])))
+
+
+def _new(graph: Graph, made: Sequence[Op], target: Op) -> list[Op]:
+    """Those operators that the graph does not have yet, from another sum. Raises `RefusedError` for names that are
+    taken."""
+    for op in made:
+        other = graph.op_by_name.get(op.name, op)
+        if other not in (op, target):
+            raise RefusedError("name-taken", f"there is an operator {op.name} already, which is no part of this sum")
+    return [op for op in made if graph.op_by_name.get(op.name, target) is target]
 
 
 class _Maker:

@@ -38,8 +38,8 @@ def test_two_experts_are_replicated_and_the_others_cut() -> None:
     session.run("data_parallel axis=x,y\nexpert_parallel axis=x,y ops=layers.1.*")
     session.run("expert_parallel axis=x ops=*.2-8")
     modes = session.plan.blocks["layers.2"].modes
-    assert [choice.dim for choice in modes["layers.2.up.0-2"].choices] == ["batch", "batch"]  # type: ignore[union-attr]
-    assert modes["layers.2.up.2-8"].cut(0).dim == "expert.2-8"  # type: ignore[union-attr]
+    assert [choice.dim for choice in modes["layers.2.up.expert.0-2"].choices] == ["batch", "batch"]  # type: ignore[union-attr]
+    assert modes["layers.2.up.expert.2-8"].cut(0).dim == "expert.2-8"  # type: ignore[union-attr]
     assert "layers.2.up" not in modes
     verified(session, exact=True)
     assert session.simulate().step_s > 0

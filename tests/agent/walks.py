@@ -54,9 +54,10 @@ def verified(session: Session, *, exact: bool = False) -> None:
     sizes = tuple(min(axis.size, 2) for axis in session.plan.mesh.axes)
     sample = Sample(session.plan, blocks)
     whole = sample.graph()
-    small = shrunk(whole, sizes, cut_labels(whole, sample.modes, [*sample.paths.values(), *sample.exits.values()]))
+    laid = sample.laid(sizes)
+    small = shrunk(whole, sizes, cut_labels(whole, laid))
     leaves = random_leaves(small, 0, exact=exact)
-    check_layout(small, sizes, sample.modes, sample.paths, sample.exits, leaves, sample.aliases)
+    check_layout(small, laid, leaves)
 
 
 def random_action(session: Session, rng: Random, counts: Counter[str]) -> Action:
@@ -64,7 +65,7 @@ def random_action(session: Session, rng: Random, counts: Counter[str]) -> Action
     pool: dict[str, list[Action]] = {}
     for action in candidates(session):
         pool.setdefault(action.primitive, []).append(action)
-    ops = [op.name for op in session.world.problem.graph.ops]
+    ops = [op.name for op in session.world.graph.ops]
     first, second = sorted(rng.sample(range(len(ops)), 2))
     pool.setdefault("add_control_edge", []).append(
         Action(primitive="add_control_edge", target=ops[first], after=ops[second])
@@ -72,6 +73,8 @@ def random_action(session: Session, rng: Random, counts: Counter[str]) -> Action
     pool.setdefault("set_compute", []).append(
         Action(primitive="set_compute", target=rng.choice(ops), stream=rng.randrange(3))
     )
+    if parting := _parting(session):
+        pool.setdefault("split_kernel", []).extend(parting)
     sums = [action for action in pool.get("split_kernel", ()) if _sums(session, action)]
     if sums and rng.random() < 0.15:  # without partial sums there is nothing to be reduced
         action = rng.choice(sums)
@@ -86,8 +89,19 @@ def random_action(session: Session, rng: Random, counts: Counter[str]) -> Action
     return action
 
 
+def _parting(session: Session) -> list[Action]:
+    """Sums that may be taken apart, in halves."""
+    graph = session.world.graph
+    rows = ((op, row) for op in graph.ops for row in signature(op) if row.kind is CutKind.SUM)
+    return [
+        Action(primitive="split_kernel", target=op.name, dim=row.dim, parts=(1, graph.sizes[row.dim] - 1))
+        for op, row in rows
+        if 1 < graph.sizes[row.dim] <= 8
+    ]
+
+
 def _sums(session: Session, action: Action) -> bool:
-    rows = signature(session.world.problem.graph.op_by_name[action.target])
+    rows = signature(session.world.graph.op_by_name[action.target])
     return any(row.kind is CutKind.SUM and row.dim == action.dim for row in rows)
 
 

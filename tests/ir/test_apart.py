@@ -58,8 +58,18 @@ def test_products_are_taken_apart() -> None:
     apart = taken_apart(graph, "down", "ffn", [2, 3])
     assert same(graph, apart, "ffn", [2, 3])
     assert "act" in apart.op_by_name  # the graph still has it come out
-    again = taken_apart(apart, "down.2-5", "ffn.2-5", [1, 2])
+    again = taken_apart(apart, "down.ffn.2-5", "ffn.2-5", [1, 2])
     assert again.sizes["ffn.2-5.1-3"] == 2
+
+
+def test_parts_are_shared_by_sums() -> None:
+    g = GraphBuilder("two", batch=2, hidden=3, ffn=4)
+    up = g.op("up", "matmul", [g.input("x", "batch hidden"), g.weight("w1", "hidden ffn")], "batch ffn")
+    one = g.op("one", "matmul", [up, g.weight("w2", "ffn hidden")], "batch hidden")
+    graph = g.build(one, g.op("two", "matmul", [up, g.weight("w3", "ffn hidden")], "batch hidden"))
+    apart = taken_apart(taken_apart(graph, "one", "ffn", [1, 3]), "two", "ffn", [1, 3])
+    assert same(graph, apart, "ffn", [1, 3])
+    assert len([op for op in apart.ops if op.name.startswith("up.")]) == 2
 
 
 @pytest.mark.parametrize(
