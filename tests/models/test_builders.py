@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -36,6 +37,21 @@ def test_graphs_at_full_depth_are_well_formed(
     model: str, stage: str, assumptions: Assumptions, well_formed: Check
 ) -> None:
     well_formed(full(model, stage, assumptions), GROUPS[model], stage)
+
+
+@pytest.mark.parametrize("base", [PAPER, PHYSICAL], ids=["paper", "physical"])
+@pytest.mark.parametrize(
+    ("model", "stage", "group", "changes"),
+    [
+        ("deepseek-v4-pro", "decode", "drafting", {"draft_tokens": 2}),
+        ("glm-5.3", "decode", "drafting", {"draft_tokens": 2}),
+        ("kimi-k3", "prefill", "vision", {"images": 2}),
+    ],
+)
+def test_graphs_with_extensions_are_well_formed(
+    model: str, stage: str, group: str, changes: dict[str, Any], base: Assumptions, well_formed: Check
+) -> None:
+    well_formed(full(model, stage, replace(base, **changes)), {*GROUPS[model], group}, stage)
 
 
 @pytest.mark.parametrize("model", GROUPS)
