@@ -141,3 +141,14 @@ def test_journals_and_files_come_back(tmp_path: object) -> None:
     assert Session.load(path, model=layers()).state_bytes() == session.state_bytes()
     with pytest.raises(ValueRangeError, match="another model"):
         Session.load(path, model=mlp())
+
+
+def test_an_action_lays_one_kind_anew_and_prices_what_changed() -> None:
+    session = Session.start("deepseek-v4-pro", hardware="b300", gpus=64, context=65536, batch=4096)
+    session.run("data_parallel axis=x\nexpert_parallel axis=x")
+    before = session.plan.blocks
+    session.apply("dup_kernel layers.4.shared_up")
+    after = session.plan.blocks
+    (laid,) = [name for name in after if after[name] is not before[name]]
+    new = [name for name, mode in after[laid].modes.items() if mode is not before[laid].modes[name]]
+    assert new == [f"{laid}.shared_up"]
