@@ -14,16 +14,12 @@ from rooflang.agent import Session
 from rooflang.sim.cache import TIMELINES
 
 SETTINGS = [
-    ("deepseek-v4-pro", 64, 4096, "data_parallel axis=x\nexpert_parallel axis=x", "layers.4"),
-    (
-        "deepseek-v4-pro",
-        256,
-        4096,
-        "pipeline stages=16 mesh=16\ndata_parallel axis=x\nexpert_parallel axis=x",
-        "layers.4",
-    ),
-    ("kimi-k3", 64, 64, "data_parallel axis=x\nexpert_parallel axis=x", "layers.4"),
+    ("deepseek-v4-pro", 64, 4096, 1),
+    ("deepseek-v4-pro", 256, 4096, 16),
+    ("kimi-k3", 64, 64, 1),
 ]
+
+BLOCK = "layers.4"
 
 
 def main() -> None:
