@@ -136,7 +136,7 @@ def test_rules_of_one_operator() -> None:
 
 
 def test_plans_keep_to_what_is_given() -> None:
-    point = best(["attention=batch:4,context:2", "experts=expert:2", "head=replicated"], pp=1)
+    point = best(["mesh=2x4", "attention=batch:4,context:2", "experts=expert:2", "head=replicated"], pp=1)
     found = cuts(point)
     # A layer that attends to a window only has no context to cut: there the second axis is free.
     assert all(dict(parts)["batch"] == 4 for parts in found["attention"])
@@ -145,23 +145,27 @@ def test_plans_keep_to_what_is_given() -> None:
         assert all(dict(parts).get("expert") == 2 for parts in found[name])
     assert found["logits"] >= {()}  # the head's; the router's, of the same name, is free
     assert "head: replicated" in point.plan
-    assert "attention: batch→4, context→2; experts: expert→2; head: replicated fixed" in point.bound_scope
+    assert (
+        "with attention: batch→4, context→2; experts: expert→2; head: replicated; mesh 2×4 fixed" in point.bound_scope
+    )
     assert point.gap is not None and 0.0 <= point.gap < 0.02
 
 
 def test_what_is_given_can_only_cost() -> None:
-    """The best plan of all, given back, is found again; any other restriction is no faster."""
-    free = best([], pp=1)
-    for fix in (["experts=expert:4"], ["dp=4"]):
-        point = best(fix, pp=1)
-        assert point.sim.step_s >= free.sim.step_s * (1 - 2e-2)  # plans of the same gap may differ by as much
-        assert point.bound_s is not None and free.bound_s is not None
-        assert point.bound_s >= free.bound_s * (1 - 1e-9)
-    again = best(["mesh=" + "x".join(map(str, free.mesh))], pp=1)
-    assert again.sim.step_s <= free.sim.step_s * (1 + 1e-2)
+    """The best plan of a mesh, part of it given back, is found again; any other restriction is no faster."""
+    free = best(["mesh=2x4"], pp=1)
+    given = best(["mesh=2x4,experts=expert:4"], pp=1)
+    assert given.bound_s is not None and free.bound_s is not None
+    assert given.bound_s >= free.bound_s * (1 - 1e-9)
+    assert given.sim.step_s >= free.sim.step_s * (1 - 2e-2)  # plans of the same gap may differ by as much
+    parts = {dict(cut).get("expert", 1) for name in ("expert_up", "expert_down") for cut in cuts(free)[name]}
+    if len(parts) > 1:  # layers of several kinds are cut differently
+        return
+    again = best(["mesh=2x4", f"experts=expert:{parts.pop()}"], pp=1)
+    assert again.sim.step_s == pytest.approx(free.sim.step_s, rel=1e-2)
 
 
-@pytest.mark.parametrize(("shape", "dp", "cp"), [("dp=8", 8, 1), ("dp=2,cp=4", 2, 4), ("dp=4,pp=2", 4, 1)])
+@pytest.mark.parametrize(("shape", "dp", "cp"), [("dp=2,cp=4", 2, 4), ("dp=4,pp=2", 4, 1)])
 def test_the_shape_of_the_grid(shape: str, dp: int, cp: int) -> None:
     """Without fusions only the grid's own layouts are left; what remains free are transfers and the partition."""
     point = best([shape], disable_rules=["fuse_kernels"])
