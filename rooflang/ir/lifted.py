@@ -6,8 +6,8 @@ the unsharded graph, or ranks hold shares that do not fit together, which is a `
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import lcm
 
 import numpy as np
@@ -25,7 +25,17 @@ from rooflang.ir.pieces import Combine, Piece, all_reduce
 from rooflang.ir.reference.base import Array, State, Where, reference
 from rooflang.ir.values import Value, apply_transfer, assemble, checked, finished, fold_of, lines_of, moved, place
 
-__all__ = ["Digits", "Value", "apply_transfer", "assemble", "check_layout", "evaluate_layout", "place", "run_mode"]
+__all__ = [
+    "Digits",
+    "Laid",
+    "Value",
+    "apply_transfer",
+    "assemble",
+    "check_layout",
+    "evaluate_layout",
+    "place",
+    "run_mode",
+]
 
 # -- operators --------------------------------------------------------------------------------------------------------
 
@@ -123,30 +133,40 @@ def _route_out(mode: Mode, value: Value, digits: Digits) -> Value:
 # -- layouts ----------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Laid:
+    """How a graph lies over a mesh of so many coordinates an axis; all names are those of the graph.
+
+    `modes[t]` is the mode of the kernel that makes tensor t; operators fused into another kernel and removed identities
+    have none. `paths[(t, i)]` lead operand i of that kernel from where it was made, or from where its block left it
+    (`exits`), to what the kernel reads. `aliases[t]` is read instead of t. Leaves lie as their readers want them.
+    """
+
+    axis_sizes: Sequence[int]
+    modes: Mapping[str, Mode]
+    paths: Mapping[tuple[str, int], Sequence[Transfer]] = field(default_factory=dict)
+    exits: Mapping[str, Sequence[Transfer]] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def walks(self) -> list[Sequence[Transfer]]:
+        """All transfers, path by path."""
+        return [*self.paths.values(), *self.exits.values()]
+
+
 def evaluate_layout(
-    graph: Graph,
-    axis_sizes: Sequence[int],
-    modes: Mapping[str, Mode],
-    paths: Mapping[tuple[str, int], Sequence[Transfer]],
-    exits: Mapping[str, Sequence[Transfer]],
-    leaves: Mapping[str, Array],
-    aliases: Mapping[str, str] | None = None,
-    *,
-    short: Collection[str] = (),
+    graph: Graph, laid: Laid, leaves: Mapping[str, Array], *, short: Collection[str] = ()
 ) -> dict[str, Array]:
     """Every tensor that a layout of the graph makes, run rank by rank and assembled.
 
-    All names are those of the graph. `modes[t]` is the mode of the kernel that makes tensor t; operators fused into
-    another kernel and removed identities have none. `paths[(t, i)]` lead operand i of that kernel from where it was
-    made, or from where its block left it (`exits`), to what the kernel reads. `aliases[t]` is read instead of t. Leaves
-    lie as their readers want them. Kernels read exact values of the tensors in `short` shortened, as `evaluate` does.
-    Raises `PlacementError` where the pieces do not fit together.
+    Kernels read exact values of the tensors in `short` shortened, as `evaluate` does. Raises `PlacementError` where the
+    pieces do not fit together.
     """
-    run = _Layout(graph, axis_sizes, modes, paths, exits, leaves, aliases or {}, short)
+    run = _Layout(graph, laid, leaves, short)
     for op in graph.ops:
-        if op.output.name in modes:
+        if op.output.name in laid.modes:
             run.kernel(op)
-        if op.output.name in exits:
+        if op.output.name in laid.exits:
             run.leave(op.output.name)
     values = {name: assemble(value, run.digits) for name, value in run.made.items()}
     for name, value in run.left.items():
@@ -157,36 +177,25 @@ def evaluate_layout(
 class _Layout:
     """The values of a layout as they come to be: `made` by kernels, `left` by blocks for others to read."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        axis_sizes: Sequence[int],
-        modes: Mapping[str, Mode],
-        paths: Mapping[tuple[str, int], Sequence[Transfer]],
-        exits: Mapping[str, Sequence[Transfer]],
-        leaves: Mapping[str, Array],
-        aliases: Mapping[str, str],
-        short: Collection[str],
-    ) -> None:
-        self.graph, self.leaves, self.short = graph, leaves, short
-        self.modes, self.paths, self.exits, self.aliases = modes, paths, exits, aliases
+    def __init__(self, graph: Graph, laid: Laid, leaves: Mapping[str, Array], short: Collection[str]) -> None:
+        self.graph, self.laid, self.leaves, self.short = graph, laid, leaves, short
         self.made: dict[str, Value] = {}
         self.left: dict[str, Value] = {}
-        self.digits = _digits(graph, axis_sizes, modes, [*paths.values(), *exits.values()])
+        self.digits = _digits(graph, laid)
 
     def kernel(self, op: Op) -> None:
         """Run the kernel that makes the output of `op`."""
-        mode = self.modes[op.output.name]
+        mode = self.laid.modes[op.output.name]
         operands = [self._operand(op, mode, index) for index in range(len(mode.op.operands))]
         self.made[op.output.name] = run_mode(mode, operands, self.digits)
 
     def leave(self, name: str) -> None:
         """Take a tensor from where it was made to where its block leaves it."""
-        self.left[name] = self._after(self._made(name), self.exits[name])
+        self.left[name] = self._after(self._made(name), self.laid.exits[name])
 
     def _operand(self, op: Op, mode: Mode, index: int) -> Value:
         tensor = mode.op.operands[index]
-        steps = self.paths.get((op.output.name, index), ())
+        steps = self.laid.paths.get((op.output.name, index), ())
         source = self._source(tensor.name)
         maker = self.graph.producer.get(tensor.name)
         if source not in self.graph.producer:
@@ -205,8 +214,8 @@ class _Layout:
         return value
 
     def _source(self, name: str) -> str:
-        while name in self.aliases:
-            name = self.aliases[name]
+        while name in self.laid.aliases:
+            name = self.laid.aliases[name]
         return name
 
     def _made(self, name: str) -> Value:
@@ -216,10 +225,10 @@ class _Layout:
         return self.made[source]
 
 
-def cut_labels(graph: Graph, modes: Mapping[str, Mode], walks: Iterable[Sequence[Transfer]]) -> dict[str, set[int]]:
+def cut_labels(graph: Graph, laid: Laid) -> dict[str, set[int]]:
     """For every label the axes that cut it anywhere in a layout."""
-    specs = {spec for mode in modes.values() for spec in (*mode.operands, mode.out)}
-    specs |= {spec for steps in walks for step in steps for spec in (step.before, step.after)}
+    specs = {spec for mode in laid.modes.values() for spec in (*mode.operands, mode.out)}
+    specs |= {spec for steps in laid.walks for step in steps for spec in (step.before, step.after)}
     cuts: dict[str, set[int]] = {label: set() for label in graph.sizes}
     for spec in specs:
         for axis, entry in enumerate(spec):
@@ -228,18 +237,16 @@ def cut_labels(graph: Graph, modes: Mapping[str, Mode], walks: Iterable[Sequence
     return cuts
 
 
-def _digits(
-    graph: Graph, axis_sizes: Sequence[int], modes: Mapping[str, Mode], walks: Iterable[Sequence[Transfer]]
-) -> Digits:
+def _digits(graph: Graph, laid: Laid) -> Digits:
     """Nested digits for every axis that cuts a label anywhere in the layout."""
-    cuts = cut_labels(graph, modes, walks)
-    rows = [choice for mode in modes.values() for choice in mode.choices if isinstance(choice, Cut)]
+    cuts = cut_labels(graph, laid)
+    rows = [choice for mode in laid.modes.values() for choice in mode.choices if isinstance(choice, Cut)]
     pooled = dict.fromkeys((op.operands[0].dims[1], op.output.dims[1]) for op in graph.ops if op.kind == "pool")
     pooled |= dict.fromkeys((row.grouped[0], row.grouped[1]) for row in rows if row.grouped)
     aligned: dict[str, int] = {}
     for row in rows:
         aligned[row.dim] = lcm(aligned.get(row.dim, 1), row.multiple_of)
-    return Digits.nested(axis_sizes, graph.sizes, cuts, pooled, aligned)
+    return Digits.nested(laid.axis_sizes, graph.sizes, cuts, pooled, aligned)
 
 
 def _short(value: Value) -> Value:
@@ -278,23 +285,15 @@ def _before(graph: Graph, tensor: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def check_layout(
-    graph: Graph,
-    axis_sizes: Sequence[int],
-    modes: Mapping[str, Mode],
-    paths: Mapping[tuple[str, int], Sequence[Transfer]],
-    exits: Mapping[str, Sequence[Transfer]],
-    leaves: Mapping[str, Array],
-    aliases: Mapping[str, str] | None = None,
-) -> None:
+def check_layout(graph: Graph, laid: Laid, leaves: Mapping[str, Array]) -> None:
     """Raise `PlacementError` that names the first tensor which a layout computes otherwise than the graph does.
 
     Floats may differ by rounding (1e-7 of the largest in their tensor), ids and exact numbers may not. The outputs have
     to be made.
     """
-    short = _may_be_short(graph, modes) if any(is_exact(array) for array in leaves.values()) else frozenset()
+    short = _may_be_short(graph, laid.modes) if any(is_exact(array) for array in leaves.values()) else frozenset()
     expected = evaluate(graph, leaves, short=short)
-    found = evaluate_layout(graph, axis_sizes, modes, paths, exits, leaves, aliases, short=short)
+    found = evaluate_layout(graph, laid, leaves, short=short)
     for op in graph.ops:
         name = op.output.name
         if name in found:
@@ -305,5 +304,5 @@ def check_layout(
                 shown = worst if is_exact(expected[name]) else f"{worst:.3g}"
                 raise PlacementError(f"{name} differs by up to {shown} from the unsharded graph", where=graph.name)
     for name in graph.outputs:
-        if name not in found and (aliases or {}).get(name) is None:
+        if name not in found and name not in laid.aliases:
             raise PlacementError(f"no kernel of the layout makes the output {name}", where=graph.name)

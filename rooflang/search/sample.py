@@ -7,7 +7,7 @@ is left out, and who reads it is given a random value instead, laid as it would 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from rooflang.ir.cut import PARTIAL
 from rooflang.ir.graph import Graph
 from rooflang.ir.kinds.recall import RECALL
 from rooflang.ir.layout import Mode, Transfer
+from rooflang.ir.lifted import Laid
 from rooflang.ir.op import Op
 from rooflang.ir.tensor import Role, Tensor
 from rooflang.ir.verify import verify
@@ -56,6 +57,10 @@ class Sample:
         outputs = tuple(op.output.name for op in self.ops if op.output.name not in read)
         dims = tuple(d for d in full.dims if d.label in used)
         return verify(Graph(name=f"sample of {full.name}", dims=dims, ops=tuple(self.ops), outputs=outputs))
+
+    def laid(self, axis_sizes: Sequence[int]) -> Laid:
+        """How the sample lies, on a mesh of so many coordinates an axis."""
+        return Laid(axis_sizes=axis_sizes, modes=self.modes, paths=self.paths, exits=self.exits, aliases=self.aliases)
 
     def _drop_repeated(self) -> None:
         """Leave out kernels that are alike; partial values cannot be given, they have to be made."""

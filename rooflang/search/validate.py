@@ -70,8 +70,9 @@ def evaluated(plan: Plan, blocks: Blocks, *, seed: int = 0) -> Validation:
     axis_sizes = tuple(min(axis.size, _SMALL_AXIS) for axis in plan.mesh.axes)
     sample = Sample(plan, blocks)
     whole = sample.graph()
-    graph = shrunk(whole, axis_sizes, cut_labels(whole, sample.modes, [*sample.paths.values(), *sample.exits.values()]))
+    laid = sample.laid(axis_sizes)
+    graph = shrunk(whole, axis_sizes, cut_labels(whole, laid))
     for exact in (True, False):
         leaves = random_leaves(graph, seed, exact=exact)
-        check_layout(graph, axis_sizes, sample.modes, sample.paths, sample.exits, leaves, sample.aliases)
+        check_layout(graph, laid, leaves)
     return Validation(dims=graph.sizes, mesh=axis_sizes, seed=seed)

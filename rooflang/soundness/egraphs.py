@@ -12,7 +12,7 @@ from rooflang.ir.blocks import BlockKind, split_blocks
 from rooflang.ir.cut import Spec, show_spec
 from rooflang.ir.graph import Graph, GraphBuilder
 from rooflang.ir.layout import Mode, Transfer
-from rooflang.ir.lifted import check_layout
+from rooflang.ir.lifted import Laid, check_layout
 from rooflang.ir.op import Op
 from rooflang.rules.examples import attention_then_add, decode_step, mlp
 from rooflang.rules.theory import Theory
@@ -105,8 +105,9 @@ def refuted(block: FrozenBlock, graph: Graph, axes: int, source: Source) -> str 
     plan = _Drawn(block, source)
     ranks = tuple(source.ranks(3) for _ in range(axes))
     leaves = draw.leaves(graph, source)
+    laid = Laid(axis_sizes=ranks, modes=plan.modes, paths=plan.paths, exits=plan.exits, aliases=plan.aliases)
     try:
-        check_layout(graph, ranks, plan.modes, plan.paths, plan.exits, leaves, plan.aliases)
+        check_layout(graph, laid, leaves)
     except PlacementError as error:
         return f"{error}\n{plan.told()}\n  ranks {ranks}, extents {graph.sizes}"
     return None

@@ -14,7 +14,7 @@ from rooflang.ir import GraphBuilder, make_mode, signature
 from rooflang.ir.digits import Digits
 from rooflang.ir.evaluate import evaluate, random_leaves
 from rooflang.ir.exact import Exact, alike, einsum, exp, is_exact, logits, shortened, to_exact
-from rooflang.ir.lifted import check_layout, place, run_mode
+from rooflang.ir.lifted import Laid, check_layout, place, run_mode
 
 FRACTIONS = st.fractions(max_denominator=12)
 
@@ -124,7 +124,7 @@ def test_a_layout_is_compared_exactly() -> None:
     values = evaluate(graph, leaves)
     assert all(is_exact(array) for array in values.values())
     modes = {op.output.name: make_mode(op, [signature(op)[0]]) for op in graph.ops}
-    check_layout(graph, (2,), modes, {}, {}, leaves)
+    check_layout(graph, Laid(axis_sizes=(2,), modes=modes), leaves)
     off = {**leaves, "kv": leaves["kv"].copy()}
     off["kv"].flat[0] += Exact(1, 1 << 60)
     assert not alike(evaluate(graph, off)["y"], values["y"])

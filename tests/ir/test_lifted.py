@@ -15,7 +15,7 @@ from rooflang.ir.digits import Digits
 from rooflang.ir.evaluate import evaluate, random_leaves
 from rooflang.ir.kinds.fused import FUSIONS, fuse
 from rooflang.ir.layout import Choice, Mode, Transfer, make_mode, make_transfer
-from rooflang.ir.lifted import apply_transfer, check_layout, evaluate_layout, place, run_mode
+from rooflang.ir.lifted import Laid, apply_transfer, check_layout, evaluate_layout, place, run_mode
 from rooflang.ir.op import Op, signature
 from rooflang.ir.values import Value
 
@@ -61,7 +61,11 @@ class Layout:
 
     def check(self, seed: int = 0) -> None:
         leaves = random_leaves(self.graph, seed)
-        check_layout(self.graph, self.axes, self.modes, self.paths, self.exits, leaves, self.aliases)
+        check_layout(self.graph, self.laid, leaves)
+
+    @property
+    def laid(self) -> Laid:
+        return Laid(axis_sizes=self.axes, modes=self.modes, paths=self.paths, exits=self.exits, aliases=self.aliases)
 
 
 def chosen(op: Op, wish: str) -> Choice:
@@ -138,7 +142,7 @@ def good() -> Layout:
 def test_all_that_is_made_comes_back_whole() -> None:
     layout = good()
     leaves = random_leaves(layout.graph, 3)
-    found = evaluate_layout(layout.graph, layout.axes, layout.modes, layout.paths, layout.exits, leaves)
+    found = evaluate_layout(layout.graph, layout.laid, leaves)
     wanted = evaluate(layout.graph, leaves)
     assert set(found) == {op.output.name for op in layout.graph.ops}
     assert all(np.allclose(found[name], wanted[name]) for name in found)
