@@ -13,12 +13,14 @@ The API, in short:
 - `graph` → `GraphView`: every primitive of the paper's Tables 1 and 2 by its own name; `operator(name).set_compute(…)`,
   `tensor(name).set_memory(…)`; `show()`.
 - `check(action) → Ok | Refusal`; `apply(action) → Applied`, or `RefusedError` and nothing has changed. An action is an
-  `Action`, a line of text (`"split_kernel up dim=ffn axis=x"`) or JSON data.
+  `Action`, a line of text (`"split_kernel up dim=ffn axis=x"`) or JSON data; what is none raises `UnknownNameError` or
+  `ValueRangeError`.
 - `actions(filter, predict=…, limit=…) → [Proposal]`: what applies where, with the predicted step time after it.
 - `simulate() → SimResult` (raises `CapacityError`), `point() → Point`, `explain() → Explanation`.
-- `undo(steps=1)`, `branch() → Session`, `run(text)`: a journal or some lines of one.
+- `undo(steps=1)`, `branch() → Session`, `adopt(branch)`; `run(text)`: lines of a journal, macros too.
+- `follow(certificate)`: the actions that lead to a plan of the search.
 - `journal` → text that `Session.replay` reads; `save(path)`, `Session.load(path)`.
-- `plan`, `problem`, `certificate()`, `state_bytes()`: where it stands.
+- `plan`, `problem`, `entries`, `certificate()`, `state_bytes()`: where it stands.
 
 A session edits its own state and nothing else: model, hardware, assumptions and costs are frozen when it starts, and
 the files that it writes name their hashes.
