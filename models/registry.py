@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import importlib
 import os
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -28,6 +29,9 @@ _FAMILIES = {
 }
 
 _HF = "rooflang.models.hf"
+
+#: A model and how it is stored.
+_STORED = re.compile(r"(?P<model>.+):(?P<changes>(weights|kv)=\w+(,(weights|kv)=\w+)?)", re.S)
 
 
 class Config(Protocol):
@@ -97,7 +101,8 @@ class Model:
         return cast(Graph, family.build(self.name, self.config, workload, assumptions))
 
     def stored(self, *, weights: str | None = None, kv: str | None = None) -> Model:
-        """The model with its weights or its cache stored otherwise than the config says.
+        """The model with its weights or its cache stored otherwise than the config says; its name tells so too, as
+        `load` reads it.
 
         Raises `UnknownNameError` for a format that is not known, `ModelError` for a model whose config alone decides.
         """
@@ -112,7 +117,8 @@ class Model:
                 hint="change quantization_config in a copy of the file",
             )
         formats = self.config.formats.changed(weights=weights, cache=kv)
-        return replace(self, config=replace(self.config, formats=formats))
+        changes = ",".join(f"{key}={value}" for key, value in (("weights", weights), ("kv", kv)) if value is not None)
+        return replace(self, name=f"{self.name}:{changes}", config=replace(self.config, formats=formats))
 
     def describe(self) -> Description:
         """The model in numbers and words; it builds graphs to count parameters and bytes of cache."""
@@ -139,13 +145,18 @@ def model_names() -> tuple[str, ...]:
 
 
 def load(name_or_path: str | Path) -> Model:
-    """The model registered under a name, or the one that a `config.json` (or the folder that holds it) describes.
+    """The model registered under a name, or the one that a `config.json` (or the folder that holds it) describes. After
+    either may stand how it is stored: `llama-3.1-8b:weights=fp8,kv=fp8` (see `Model.stored`).
 
     Raises `UnknownNameError` for what is neither a registered name nor a file, `ModelError` for a file that is no
     usable config.
     """
     if not isinstance(name_or_path, (str, os.PathLike)):
         raise UnknownNameError("model", str(name_or_path), model_names(), where="model")
+    stored = _STORED.fullmatch(str(name_or_path))
+    if stored is not None:
+        changes = dict(change.split("=") for change in stored["changes"].split(","))
+        return load(stored["model"]).stored(**changes)
     path = _CONFIGS / f"{name_or_path}.json"
     if str(name_or_path) in model_names():
         return Model(name=str(name_or_path), config=_read(path))

@@ -10,12 +10,19 @@ import click
 from click.core import ParameterSource
 
 from rooflang.cli import assume
-from rooflang.cli.types import Count, JsonFile, Known, OptionType, hardware_names, profile_names
+from rooflang.cli.types import (
+    Count,
+    JsonFile,
+    Known,
+    OptionType,
+    cache_formats,
+    hardware_names,
+    profile_names,
+    weight_formats,
+)
 from rooflang.errors import ValueRangeError
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-
-model = click.argument("model", metavar="MODEL")
 
 #: Parameters that say where results go or how much is printed, and nothing about what is computed.
 _OUTPUT = ("target", "trace", "quiet")
@@ -72,6 +79,39 @@ def apply(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Com
 
     return decorate
 
+
+def _stored(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    """The model with the formats of `--weights` and `--kv` in its name, as `rooflang.models.load` reads them."""
+    changes = [f"{key}={ctx.meta[key]}" for key in ("weights", "kv") if ctx.meta.get(key)]
+    if changes and value.endswith(".rl"):
+        where = f"--{changes[0].partition('=')[0]}"
+        raise ValueRangeError("a graph file says itself how its tensors are stored", where=where, expected="a model")
+    return f"{value}:{','.join(changes)}" if changes else value
+
+
+def _format(key: str, names: Callable[[], tuple[str, ...]], text: str) -> Callable[[_Command], _Command]:
+    """An option whose value becomes a part of the model's name."""
+
+    def keep(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+        ctx.meta[key] = value
+
+    return click.option(
+        f"--{key}",
+        type=Known(f"format of {key}", names),
+        metavar="FORMAT",
+        is_eager=True,
+        expose_value=False,
+        callback=keep,
+        help=text,
+    )
+
+
+#: The model, and how it is stored where that is not what its config says.
+model = apply(
+    click.argument("model", metavar="MODEL", callback=_stored),
+    _format("weights", weight_formats, "Weights of the layers: bf16, fp8, fp8_block, mxfp4, nvfp4, int8 or int4."),
+    _format("kv", cache_formats, "The KV cache: bf16, fp8 or fp4.  [default of both: what the config says]"),
+)
 
 #: What is taken for granted; `assume.assumed` makes one record of what these say.
 assumptions = apply(_PROFILE, *assume.OPTIONS)
@@ -135,6 +175,8 @@ def spell(ctx: click.Context) -> str:
     for param in ctx.command.params:
         assert param.name is not None
         if ctx.get_parameter_source(param.name) is not ParameterSource.COMMANDLINE or param.name in _OUTPUT:
+            continue
+        if param.name not in ctx.params:  # the name of the model says it
             continue
         value = ctx.params[param.name]
         if isinstance(param, click.Option) and param.is_flag:

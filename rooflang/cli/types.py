@@ -256,3 +256,17 @@ def profile_names() -> tuple[str, ...]:
     from rooflang.assumptions import PROFILES
 
     return tuple(PROFILES)
+
+
+def weight_formats() -> tuple[str, ...]:
+    """Formats that weights may be stored in."""
+    from rooflang.models.hf.quantisation import WEIGHTS
+
+    return tuple(WEIGHTS)
+
+
+def cache_formats() -> tuple[str, ...]:
+    """Formats that a cache may be stored in."""
+    from rooflang.models.hf.quantisation import CACHES
+
+    return tuple(CACHES)
