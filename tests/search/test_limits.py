@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rooflang.errors import LimitReached, RooflangError, UnreachableError, ValueRangeError
+from rooflang.errors import LimitReached, PlacementError, RooflangError, UnreachableError, ValueRangeError
 from rooflang.search.api import optimize
 from rooflang.search.point import Point, Result
 from rooflang.search.progress import Progress
-from rooflang.search.verify import certified
+from rooflang.search.verify import certified, verify_plan
 
 from .toys import perceptron
 
@@ -137,6 +139,19 @@ def test_gpus_that_the_pipeline_does_not_divide_are_left_out_and_named() -> None
     result = optimize(perceptron(), hardware="b300", max_gpus=4, batch=[64], fix=["mesh=2"])
     assert {point.gpus for point in result.points} == {2}
     assert result.notes == ("left out: 1, 3, 4 GPUs (mesh 2 on 1 GPUs)",)
+
+
+def test_results_of_several_numbers_of_gpus_are_verified_with_their_prices(tmp_path: Path) -> None:
+    told = run(gpus=0, max_gpus=2, batch=[64, 128], gpu_hour_usd=3.0).to_json()
+    assert {len(point["mesh"]) for point in told["frontier"]} == {0, 1}
+    path = tmp_path / "out.json"
+    path.write_text(json.dumps(told), encoding="utf-8")
+    assert len(verify_plan(path, model=perceptron()).points) == len(told["frontier"])
+    for name, value in (("usd_per_million_tokens", 1.0), ("mesh", [4])):
+        changed = {**told, "frontier": [{**told["frontier"][0], name: value}]}
+        path.write_text(json.dumps(changed), encoding="utf-8")
+        with pytest.raises(PlacementError):
+            verify_plan(path, model=perceptron())
 
 
 def test_the_best_batch_lies_between_two_powers_of_two() -> None:
