@@ -65,7 +65,7 @@ def random_action(session: Session, rng: Random, counts: Counter[str]) -> Action
     pool: dict[str, list[Action]] = {}
     for action in candidates(session):
         pool.setdefault(action.primitive, []).append(action)
-    ops = [op.name for op in session.world.problem.graph.ops]
+    ops = [op.name for op in session.world.graph.ops]
     first, second = sorted(rng.sample(range(len(ops)), 2))
     pool.setdefault("add_control_edge", []).append(
         Action(primitive="add_control_edge", target=ops[first], after=ops[second])
@@ -73,6 +73,8 @@ def random_action(session: Session, rng: Random, counts: Counter[str]) -> Action
     pool.setdefault("set_compute", []).append(
         Action(primitive="set_compute", target=rng.choice(ops), stream=rng.randrange(3))
     )
+    if parting := _parting(session):
+        pool.setdefault("split_kernel", []).extend(parting)
     sums = [action for action in pool.get("split_kernel", ()) if _sums(session, action)]
     if sums and rng.random() < 0.15:  # without partial sums there is nothing to be reduced
         action = rng.choice(sums)
@@ -87,8 +89,19 @@ def random_action(session: Session, rng: Random, counts: Counter[str]) -> Action
     return action
 
 
+def _parting(session: Session) -> list[Action]:
+    """Sums that may be taken apart, in halves."""
+    graph = session.world.graph
+    rows = ((op, row) for op in graph.ops for row in signature(op) if row.kind is CutKind.SUM)
+    return [
+        Action(primitive="split_kernel", target=op.name, dim=row.dim, parts=(1, graph.sizes[row.dim] - 1))
+        for op, row in rows
+        if 1 < graph.sizes[row.dim] <= 8
+    ]
+
+
 def _sums(session: Session, action: Action) -> bool:
-    rows = signature(session.world.problem.graph.op_by_name[action.target])
+    rows = signature(session.world.graph.op_by_name[action.target])
     return any(row.kind is CutKind.SUM and row.dim == action.dim for row in rows)
 
 
