@@ -86,3 +86,32 @@ def test_done_leaves_a_sink_of_ones_own_alone(clock: Clock) -> None:
     said: list[str] = []
     Progress(sink=said.append).done()
     assert said == []
+
+
+def test_one_within_another_has_the_narrower_limits(clock: Clock) -> None:
+    said: list[str] = []
+    outer = Progress(sink=said.append, limit_s=10.0, limit_bytes=5e9)
+    clock.now_s = 104.0
+    inner = outer.within(limit_s=60.0)
+    assert (inner.elapsed_s, inner.remaining_s, inner.limit_bytes) == (0.0, 6.0, 5e9)
+    assert outer.within(limit_s=1.0, limit_bytes=1e9).limit_bytes == 1e9
+    clock.now_s = 110.0
+    assert (inner.expired, inner.stopped_by) == (True, "time limit")
+    assert said == []
+    inner.say("working")
+    assert len(said) == 1
+    # Speaks nowhere where the outer one does not.
+    silent = Progress()
+    silent._sink = None
+    assert silent.within()._sink is None
+
+
+def test_what_cut_a_part_short_is_told_unless_all_was_ended(clock: Clock) -> None:
+    progress = Progress(limit_s=5.0)
+    assert progress.stopped_by == "complete"
+    progress.note("node limit")
+    assert progress.stopped_by == "node limit"
+    clock.now_s = 106.0
+    assert progress.stopped_by == "time limit"
+    clock.now_s = 100.0
+    assert progress.expired  # it stays so

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rooflang.errors import ValueRangeError
+from rooflang.hw import load_platform
 from rooflang.search.problem import LARGEST_BATCH, Problem
-from rooflang.search.sizes import batch_sizes, grid_shapes, pipeline_degrees
+from rooflang.search.sizes import batch_sizes, between, clusters, grid_shapes, pipeline_degrees
 
 from .toys import perceptron, small_flash, stencil
 
@@ -77,3 +78,17 @@ def test_context_ranks_divide_window_context_and_prompt() -> None:
 def test_without_a_context_there_is_nothing_for_cp_to_divide() -> None:
     assert list(grid_shapes(Problem.of(perceptron(), hardware="b300", gpus=8), (1,))) == [(8, 1, 1)]
     assert list(grid_shapes(Problem.of(stencil(), hardware="b300", gpus=8), (1,))) == [(8, 1, 1)]
+
+
+def test_clusters_are_those_that_the_platform_allows() -> None:
+    assert [c.gpus for c in clusters(load_platform("b300"), 40)] == [*range(1, 9), 16, 24, 32, 40]
+    assert [c.gpus for c in clusters(load_platform("gb300"), 20)] == [4, 8, 12, 16, 20]
+    with pytest.raises(ValueRangeError, match="at most 3 GPUs"):
+        clusters(load_platform("gb300"), 3)
+
+
+def test_batch_sizes_between_one_and_twice_that() -> None:
+    assert between(64) == (72, 80, 88, 96, 104, 112, 120)
+    assert between(4) == (5, 6, 7)
+    assert between(2) == (3,)
+    assert between(1) == ()
