@@ -79,7 +79,10 @@ def command(what: str, folder: str, models: tuple[str, ...], gpus: tuple[int, ..
         progress.done()
     with replacing(target / REPORT, where="--out") as path:
         path.write_text(report, encoding="utf-8")
-    click.echo(f"wrote {target / REPORT}: {len(ran.results)} results, {ran.kept} of them from before")
+    click.echo(
+        f"wrote {target / REPORT}: {len(ran.results)} results, {ran.kept} of them from before; "
+        f"{ran.cpu_s / 60:.1f} minutes of one core"
+    )
     if ran.errors:
         name, error = min(ran.errors.items())
         raise RooflangError(

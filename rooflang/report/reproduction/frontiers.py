@@ -20,7 +20,7 @@ SEARCHES: tuple[Search, ...] = ("grid", "egraph")
 LADDER = tuple(4**k for k in range(11))
 
 #: Longest time for one setting by the automatic search: a guard, beyond which it returns what it has.
-LIMIT_S = 120.0
+LIMIT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

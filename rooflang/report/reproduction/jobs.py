@@ -23,7 +23,7 @@ from rooflang import __version__
 from rooflang.assumptions import PROFILES
 from rooflang.errors import RooflangError
 from rooflang.report.reproduction.setting import cluster_fingerprint, graph_fingerprint
-from rooflang.report.reproduction.store import Store
+from rooflang.report.reproduction.store import Kept, Store
 from rooflang.search.inputs import digest
 from rooflang.search.progress import Progress
 
@@ -67,12 +67,12 @@ class Job:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
     """Results by the name of their job, and the errors of those that have none. `kept` counts what was there before,
-    `work_s` sums the time of the jobs that ran, whichever process ran them."""
+    `cpu_s` sums the processor time of all of them, whenever and in whichever process they ran."""
 
     results: Mapping[str, Json]
     errors: Mapping[str, str] = field(default_factory=dict)
     kept: int = 0
-    work_s: float = 0.0
+    cpu_s: float = 0.0
 
     def __getitem__(self, name: str) -> Json:
         return self.results[name]
@@ -86,6 +86,7 @@ def run_jobs(jobs: Sequence[Job], store: Store, progress: Progress, *, workers: 
     """
     results: dict[str, Json] = {}
     todo: list[tuple[Job, str]] = []
+    cpu_s = 0.0
     for number, job in enumerate(jobs):
         progress.say(f"looking for what is there: {number} of {len(jobs)}")
         key = job.key
@@ -93,20 +94,21 @@ def run_jobs(jobs: Sequence[Job], store: Store, progress: Progress, *, workers: 
         if known is None:
             todo.append((job, key))
         else:
-            results[job.name] = known
-    kept, errors, work_s = len(results), {}, 0.0
+            results[job.name] = known.data
+            cpu_s += known.cpu_s
+    kept, errors = len(results), {}
     todo.sort(key=lambda each: -each[0].weight)
     count = min(workers or os.cpu_count() or 1, len(todo))
     run = _inline if count < 2 or len(todo) < _WORTH_A_POOL else _in_processes
     meter = _Meter(todo, progress)
     for job, key, data, error, took_s in run(todo, count, meter):
-        work_s += took_s
+        cpu_s += took_s
         if data is None:
             errors[job.name] = error
         else:
-            store.put(job.name, key, data)
+            store.put(job.name, key, Kept(data=data, cpu_s=took_s))
             results[job.name] = data
-    return Ran(results=results, errors=errors, kept=kept, work_s=work_s)
+    return Ran(results=results, errors=errors, kept=kept, cpu_s=cpu_s)
 
 
 _Outcome = tuple[Job, str, Json | None, str, float]
@@ -134,12 +136,13 @@ class _Meter:
 
 
 def _call(work: Callable[..., Json], asked: Mapping[str, Any]) -> tuple[Json | None, str, float]:
-    started_s = time.monotonic()
+    """The result or the error, and the processor time that it took."""
+    started_s = time.process_time()
     try:
         data, error = work(**asked), ""
     except RooflangError as problem:
         data, error = None, str(problem)
-    return data, error, time.monotonic() - started_s
+    return data, error, time.process_time() - started_s
 
 
 def _inline(todo: Sequence[tuple[Job, str]], count: int, meter: _Meter) -> Iterator[_Outcome]:

@@ -1,0 +1,61 @@
+"""Curves: what a search found, without what only a replay needs; what does not fit is an answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rooflang.errors import CapacityError, LimitReached
+from rooflang.report.reproduction import frontiers
+from rooflang.report.reproduction.frontiers import LADDER, SERIES, curves, frontier_jobs, search_setting
+from rooflang.report.reproduction.setting import Scope
+from tests.report.reproduction.curves import curve, point
+
+ONE = Scope(models=("deepseek-v4-flash",), stages=("decode",), contexts=(2**16,), gpus=(8,), hardware=("b300",))
+
+
+def test_every_setting_has_a_job_for_each_series() -> None:
+    jobs = list(frontier_jobs(Scope()))
+    assert len(jobs) == len({job.name for job in jobs}) == 128 * 4
+    assert len(SERIES) == 4
+    for job in frontier_jobs(ONE):
+        assert job.asked.get("batch") == (LADDER if job.asked["search"] == "egraph" else None)
+
+
+def test_a_setting_is_searched_and_told_as_a_curve() -> None:
+    (job,) = (job for job in frontier_jobs(ONE) if job.name.endswith("grid-paper"))
+    data = job.work(**{**job.asked, "batch": (8, 512)})
+    (found,) = curves(ONE, {job.name: data})
+    assert found.stopped_by == "complete"
+    assert not found.refusal
+    users = [each["tok_s_user"] for each in found.frontier]
+    assert users == sorted(users, reverse=True)
+    assert {each["batch"] for each in found.points} == {8, 512}
+    assert all("certificate" not in each for each in found.points)
+    best = found.best(512)
+    assert best is not None
+    assert best["tok_s_gpu"] == max(each["tok_s_gpu"] for each in found.points)
+    assert found.best(64) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "stopped_by", "said"),
+    [(CapacityError("too large"), "complete", "too large"), (LimitReached("late"), "time limit", "time limit")],
+)
+def test_what_has_no_point_says_why(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, stopped_by: str, said: str
+) -> None:
+    def nothing(**asked: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(frontiers, "optimize", nothing)
+    data = search_setting(model="kimi-k3")
+    assert data["points"] == []
+    assert data["stopped_by"] == stopped_by
+    assert said in data["refusal"]
+
+
+def test_a_frontier_is_in_order_and_without_what_is_beaten() -> None:
+    found = curve(point(4, 1.0, 9.0), point(1, 5.0, 2.0), point(2, 4.0, 1.0, on_frontier=False))
+    assert [each["batch"] for each in found.frontier] == [1, 4]
