@@ -18,7 +18,7 @@ def recorded(source: str) -> Exported:
     """The record of a .pt2 file, or of `package.module:name`, where the name is an `ExportedProgram`, or a function
     that returns one, or returns a module and the tuple of its arguments.
 
-    A .pt2 file runs no code. A module is imported, from the current folder too: it is code of one's own. Raises
+    torch loads the file; a module is imported, from the current folder too: both are to be one's own. Raises
     `GraphError` where torch is missing or the source is none of these.
     """
     torch = _torch()
