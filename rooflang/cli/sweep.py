@@ -28,13 +28,12 @@ _BUG = 1
 
 
 class _Sweep(Group):
-    """A group whose first argument may be a sweep's file, which is then run."""
+    """A group that runs a sweep where its first argument is a file or an option, and no subcommand."""
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        known = args[0] in self.list_commands(ctx) or "." not in args[0]
-        return super().resolve_command(ctx, args if known else [_RUN, *args])
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        first = next(iter(args), "")
+        meant = "." in first or (first.startswith("-") and first not in ctx.help_option_names)
+        return super().parse_args(ctx, [_RUN, *args] if meant else args)
 
 
 @click.group("sweep", cls=_Sweep, epilog=_EXAMPLES)

@@ -43,7 +43,7 @@ def test_a_sweep_and_its_export(run: Run, spec: str, folder: Path) -> None:
 
 
 def test_the_store_can_be_elsewhere(run: Run, spec: str, folder: Path) -> None:
-    assert run("sweep", spec, "--store", "kept.db").exit_code == 0
+    assert run("sweep", "--store", "kept.db", spec).exit_code == 0
     assert (folder / "kept.db").exists() and not (folder / "study.sqlite").exists()
 
 
