@@ -13,7 +13,7 @@ from rooflang.agent.wiring import fixed, source
 from rooflang.errors import RefusedError
 from rooflang.hw.mesh import AXIS_NAMES
 from rooflang.ir.blocks import BlockKind
-from rooflang.ir.cut import Cut, CutKind
+from rooflang.ir.cut import OWNER, Cut, CutKind
 from rooflang.ir.layout import PRIMITIVE_OF, Choice
 from rooflang.ir.op import Op
 from rooflang.ir.tensor import Num, Tensor
@@ -169,9 +169,8 @@ class Script:
             for edge in edges_of(site, tensor):
                 steps = site.edits.steps.get(edge.read, ())
                 now = steps[-1].after if steps else edge.have
-                free = tuple(
-                    w if axes is None or n in axes else have for n, (have, w) in enumerate(zip(now, edge.wanted))
-                )
+                ends = enumerate(zip(now, edge.wanted))
+                free = tuple(have if _stays(number, have, want, axes) else want for number, (have, want) in ends)
                 path = lead(tensor, now, free)
                 if all(step.collective in ("slice", "broadcast") for step in path):
                     continue  # they come by themselves
@@ -206,3 +205,8 @@ class Script:
         if name not in names:
             raise RefusedError("no-such-axis", f"the mesh has no axis {name!r}; it has {', '.join(names) or 'none'}")
         return names.index(name)
+
+
+def _stays(axis: int, have: str, want: str, axes: set[int] | None) -> bool:
+    """Is there nothing to merge on an axis: it is none of those asked for, or one coordinate has or wants it all?"""
+    return OWNER in (have, want) or (axes is not None and axis not in axes)

@@ -210,9 +210,7 @@ class Session:
             trial.apply(action, macro="certificate")
         found, wanted = trial.certificate(), certificate(plan, laid.blocks)
         if found != wanted:
-            raise PlacementError(
-                "its actions lead to another plan", where="certificate", hint="it is no single plan of rules"
-            )
+            raise PlacementError("its actions lead to another plan", where="certificate")
         self.adopt(trial)
 
     def adopt(self, other: Session) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rooflang.agent.actions import GRAPH, Action
-from rooflang.agent.sites import Site, operator_site, tensor_site
+from rooflang.agent.sites import Site, operator_site, pick, tensor_site
 from rooflang.agent.state import State
 from rooflang.agent.verdicts import asked, axes_of, needs
 from rooflang.agent.wiring import fixed
@@ -34,15 +34,21 @@ def set_compute(world: World, state: State, action: Action) -> State:
         needs(action, "stage")
         return _on_stage(world, state, action)
     needs(action, "stream")
-    site, op = operator_site(world, state, action)
+    return _on_stream(world, state, action)
+
+
+def _on_stream(world: World, state: State, action: Action) -> State:
+    """A kernel goes to a stream, in the blocks that the action picks; they stay alike otherwise."""
+    blocks = world.blocks(state.alike)
+    kind, label, op = world.representative(blocks, action.target)
     asked(action, op, world.problem.cluster.device, f"stream {action.stream}")
     if action.stream is None or action.stream >= MOST_STREAMS:
         raise RefusedError("no-such-stream", f"stream {action.stream} of {MOST_STREAMS}")
-    names = [site.blocks.rename[label][op.name] for label in site.kind.blocks]
-    if op.output.name not in site.modes():
+    if op.output.name not in world.modes(kind, state.edits[kind.name], len(state.mesh.axes)):
         raise RefusedError("fused", f"{op.name} is no kernel of its own any more")
-    streams = {**site.state.streams, **dict.fromkeys(names, action.stream)}
-    return replace(site.state, streams={name: stream for name, stream in sorted(streams.items()) if stream})
+    labels = pick(state, kind, label, action.only) if action.only else kind.blocks
+    streams = {**state.streams, **{blocks.rename[each][op.name]: action.stream for each in labels}}
+    return replace(state, streams={name: stream for name, stream in sorted(streams.items()) if stream})
 
 
 def _on_devices(world: World, state: State, action: Action) -> State:

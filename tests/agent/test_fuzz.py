@@ -15,6 +15,7 @@ from rooflang.errors import RefusedError, UnknownNameError
 from rooflang.ir.graph import Graph
 from rooflang.rules import rule_names
 
+from ..place.graphs import small_v4
 from .walks import GRAPHS, Tally, random_action, verified, walk
 
 
@@ -76,6 +77,26 @@ def test_a_short_walk() -> None:
     for seed in range(6):
         walk(GRAPHS[seed % len(GRAPHS)], Random(seed), 40, tally)
     assert tally.taken.total() > tally.refused.total() > 0
+
+
+@pytest.mark.parametrize(("stage", "seed"), [("decode", 3), ("prefill", 4)])
+def test_a_walk_over_a_model_can_be_followed(stage: str, seed: int) -> None:
+    graph, rng, tally = small_v4(stage), Random(seed), Tally()
+    session = Session.start(graph, hardware="b300", gpus=8)
+    session.run("set_compute graph mesh=2x2 stages=2\ndata_parallel axis=x\nexpert_parallel axis=x,y")
+    for _ in range(25):
+        try:
+            session.apply(random_action(session, rng, tally.tried))
+        except RefusedError:
+            tally.refused["any"] += 1
+        else:
+            tally.taken["any"] += 1
+    assert tally.taken.total() > tally.refused.total()
+    verified(session)
+    other = Session.start(graph, hardware="b300", gpus=8)
+    other.follow(session.certificate())
+    assert other.certificate() == session.certificate()
+    assert other.simulate(check_memory=False) == session.simulate(check_memory=False)
 
 
 @pytest.mark.slow
