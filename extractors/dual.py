@@ -21,6 +21,12 @@ from rooflang.extractors.readers import Keep
 from rooflang.extractors.tables import Tables
 from rooflang.extractors.task import Choice, Decisions, Load, Task
 
+#: Beyond this limit on the entries of tables, it is worth dropping states first where they would be larger.
+SMALL = 100_000
+
+#: States are dropped that cannot matter while C weighs up to so many times more against N, or less.
+_AROUND = 1.5
+
 #: Weight of a block of a kind that a stage does not run.
 _ABSENT = 1e-9
 
@@ -30,20 +36,22 @@ class KindDual:
     """The minimum for one block of a kind, `value`, by point and the layouts of the port groups `groups` that other
     kinds share.
 
-    It was found by eliminating the variables of `form` from `tables`.
+    It was found by eliminating the variables of `form` from `tables`, over all states or those that are `alive`.
     """
 
     groups: tuple[int, ...]
     value: FloatArray
     tables: Tables
     form: KindForm
+    alive: Sequence[IntArray] | None = None
 
     def decode(self, place: Mapping[int, IntArray]) -> list[tuple[Choice, dict[int, int]]]:
         """For each point the best choice where the shared groups have the layouts number `place`, and the layouts of
         all its groups."""
         borders = self.form.borders
         states = self.tables.states({borders[group]: place[group] for group in self.groups})
-        rows = {variable: array.tolist() for variable, array in states.items()}
+        named = states if self.alive is None else {v: self.alive[v][chosen] for v, chosen in states.items()}
+        rows = {variable: array.tolist() for variable, array in named.items()}
         return [
             (
                 {
@@ -79,6 +87,7 @@ class Dual:
         self.costed = costed
         self._forms = {name: KindForm(costed, kind, ats, keep) for name, kind in costed.kinds.items()}
         self._kinds: dict[tuple[str, Points, int], KindDual] = {}
+        self._alive: dict[str, tuple[Points, list[IntArray]]] = {}
         users: dict[int, set[str]] = {}
         for (kind, _), group in costed.blocks.port_group.items():
             users.setdefault(group, set()).add(kind)
@@ -89,12 +98,28 @@ class Dual:
         key = (name, points, limit)
         if key not in self._kinds:
             form = self._forms[name]
-            tables = form.tables(points)
             groups = tuple(sorted(self._shared & form.borders.keys()))
+            alive, tables = None, form.tables(points)
+            if len(points) == 1 and SMALL < limit < tables.largest([form.borders[group] for group in groups]):
+                alive = self._alive_at(name, points[0])
+                tables = form.tables(points, alive)
             value = tables.eliminate([form.borders[group] for group in groups], limit)
             value = np.broadcast_to(value, (len(points), *value.shape[1:]))
-            self._kinds[key] = KindDual(groups=groups, value=value, tables=tables, form=form)
+            self._kinds[key] = KindDual(groups=groups, value=value, tables=tables, form=form, alive=alive)
         return self._kinds[key]
+
+    def _alive_at(self, name: str, point: tuple[int, Weights]) -> list[IntArray] | None:
+        """States that can matter at a point: those that can at weights around it, kept for the next weights."""
+        at, weights = point
+        if weights.byte or weights.wave_byte or weights.live_byte:
+            return None
+        known = self._alive.get(name)
+        if known is None or not (known[0][0][0] == at and _between(weights, known[0])):
+            odds = weights.local / weights.exposed
+            ends = [Weights(local=o / (1.0 + o), exposed=1.0 / (1.0 + o)) for o in (odds / _AROUND, odds * _AROUND)]
+            around = tuple((at, end) for end in ends)
+            known = self._alive[name] = (around, self._forms[name].alive(around))
+        return known[1]
 
     def minimum(self, task: Task, load: Load, weights: Weights, limit: int) -> Minimum:
         """The least weighted cost of a stage of the task under its fixed boundary, at its batch size.
@@ -137,6 +162,12 @@ class Dual:
             choices = {name: each[point][0] for name, each in decoded.items()}
             out.append(Minimum(value=value, decisions=Decisions(choices=choices, boundary=boundary), exact=exact))
         return out
+
+
+def _between(weights: Weights, ends: Points) -> bool:
+    """Are weights that sum to 1 between those of two points?"""
+    (_, low), (_, high) = ends
+    return low.local <= weights.local <= high.local
 
 
 @lru_cache(maxsize=3)

@@ -85,22 +85,30 @@ class KindForm:
             if readers.readers:
                 self._read(index, readers)
 
-    def tables(self, points: Points) -> Tables:
-        """The sum of tables at points."""
+    def alive(self, points: Points) -> list[IntArray]:
+        """For each variable the states that can be part of a minimum at the points, or at weights between theirs,
+        whatever the layouts of port groups."""
+        return self.tables(points).alive(list(self.borders.values()))
+
+    def tables(self, points: Points, alive: Sequence[IntArray] | None = None) -> Tables:
+        """The sum of tables at points, over all states or those that are `alive`."""
         rows = np.array([self.ats.index(at) for at, _ in points])
         local, exposed, byte, wave_byte, live_byte = (
             np.array([getattr(weights, name) for _, weights in points]) for name in Weights.__slots__
         )
         out = Tables(len(points))
-        for states in self._states:
-            out.variable(states)
+        for variable, states in enumerate(self._states):
+            out.variable(states if alive is None else len(alive[variable]))
         for part in self._parts:
-            out.add(part.names, part.weighed(rows, local, exposed))
+            table = part.weighed(rows, local, exposed)
+            if alive is not None:
+                table = table[np.ix_(np.arange(len(table)), *(alive[name] for name in part.names))]
+            out.add(part.names, table)
         if byte.any() or wave_byte.any() or live_byte.any():
             for variable, sizes in self._bytes():
                 rests, per_wave, live = (table[rows] for table in sizes)
                 total = byte[:, None] * rests + wave_byte[:, None] * per_wave + live_byte[:, None] * live
-                out.add((variable,), total)
+                out.add((variable,), total if alive is None else total[:, alive[variable]])
         return out
 
     def _variable(self, states: int) -> int:

@@ -28,12 +28,15 @@ from rooflang.extractors.sweep import Sweep
 from rooflang.extractors.task import Decisions, Extraction, Task
 
 #: Entries that a table of the dual may have; and where that leaves a gap (8 bytes each).
-LIMIT, LARGE_LIMIT = 1_000_000, 16_000_000
+LIMIT, LARGE_LIMIT = 16_000_000, 64_000_000
 
 #: The same where a quick look is taken.
 QUICK_LIMIT = 100_000
 
-#: The modes of how many of the best plans are first combined anew, and the part of the time that this may take.
+#: Nodes of the integer programme's search tree.
+NODES = 200
+
+#: The modes of how many of the best plans are first combined anew, and the part of the limits that this may take.
 _PARENTS, _PART = 4, 0.3
 
 
@@ -53,13 +56,17 @@ class _Solved:
 def extract(
     task: Task,
     *,
-    time_limit_s: float = 60.0,
+    time_limit_s: float = float("inf"),
+    nodes: int = NODES,
     gap: float = 1e-3,
+    worth: float = 0.0,
     cutoff_s: float = float("inf"),
     pool: Pool | None = None,
 ) -> Extraction:
-    """The best plan of a task, to a relative gap, or what was found when the time was up. Plans are taken from `pool`
-    and added to it; all of them have to keep to what the task fixes.
+    """The best plan of a task, to a relative gap, or what was found when a limit was reached: of the time, or of the
+    `nodes` of the integer programme's search tree, which does not depend on the machine. Plans are taken from `pool`
+    and added to it; all of them have to keep to what the task fixes. The programme is run only where a gap of more than
+    `worth` is left, for it takes ten times as long as all else.
 
     With `cutoff_s` it stops, with status `cut off`, once no plan can be faster than that. Raises `CapacityError` where
     nothing fits (by how much, and which tensors), `PlacementError` where the task's extents do not divide over the mesh
@@ -84,7 +91,9 @@ def extract(
         return extraction(task, known, bound_s=sweep.bound_s, status="cut off", begin=begin)
     if sweep.best is not None and sweep.done:
         return extraction(task, sweep.best, bound_s=sweep.bound_s, status="optimal", begin=begin)
-    solved = _solve(task, sweep, time_limit_s=time_limit_s - (perf_counter() - begin), gap=gap)
+    if sweep.best is not None and sweep.value_s <= sweep.bound_s * (1.0 + worth):
+        return extraction(task, sweep.best, bound_s=sweep.bound_s, status="heuristic", begin=begin)
+    solved = _solve(task, sweep, time_limit_s=time_limit_s - (perf_counter() - begin), nodes=nodes, gap=gap)
     if sweep.best is None:
         raise _nothing(task, sweep, solved)
     return extraction(
@@ -99,19 +108,20 @@ def extract(
     )
 
 
-def _solve(task: Task, sweep: Sweep, *, time_limit_s: float, gap: float) -> _Solved:
+def _solve(task: Task, sweep: Sweep, *, time_limit_s: float, nodes: int, gap: float) -> _Solved:
     """The integer programme, its plan offered to the sweep. Memory gets rows, which are dense, once it was found
     short: first for what works on much of it, then, if the plan does not fit by a little, for every kernel."""
-    end, net = perf_counter() + time_limit_s, network(task.costed)
+    begin, net = perf_counter(), network(task.costed)
+    part, whole = ((begin + share * time_limit_s, round(share * nodes)) for share in (_PART, 1.0))
     if sweep.best is not None and not sweep.tight:
         parents = [plan.choices for plan in sweep.plans(_PARENTS)]
         only = {name: {mode for plan in parents for mode in plan[name].values()} for name in task.costed.kinds}
-        _run(net, task, sweep, only=only, end=perf_counter() + _PART * time_limit_s, gap=gap)
+        _run(net, task, sweep, only=only, limits=part, gap=gap)
     while True:
         tight = sweep.tight
-        solved = _run(net, task, sweep, only=None, end=end, gap=gap)
+        solved = _run(net, task, sweep, only=None, limits=whole, gap=gap)
         if tight and not solved.fits:
-            return _run(net, task, sweep, only=None, end=end, gap=gap, least_share=0.0)
+            return _run(net, task, sweep, only=None, limits=whole, gap=gap, least_share=0.0)
         if tight or not sweep.tight:
             return solved
 
@@ -122,12 +132,12 @@ def _run(
     sweep: Sweep,
     *,
     only: Mapping[str, Collection[int]] | None,
-    end: float,
+    limits: tuple[float, int],
     gap: float,
     least_share: float = LARGE,
 ) -> _Solved:
-    """One run of the solver, unless the plan is good enough already; what it finds is offered to the sweep. Kernels
-    that work on less than that share of a memory get no row."""
+    """One run of the solver until a moment or a number of nodes, unless the plan is good enough already; what it finds
+    is offered to the sweep. Kernels that work on less than that share of a memory get no row."""
     if sweep.done:
         return _Solved(status="optimal")
     tight = sweep.tight
@@ -136,7 +146,8 @@ def _run(
     rows = capacity_rows(net, task, least_share) if tight else ()
     model = assemble(net, found, task.objective, about_s=about_s, rows=rows)
     start = {} if sweep.best is None else _start(net, model, sweep.best)
-    outcome = Solver().solve(model.programme, time_limit_s=max(0.0, end - perf_counter()), gap=gap, start=start)
+    left_s = max(0.0, limits[0] - perf_counter())
+    outcome = Solver().solve(model.programme, time_limit_s=left_s, nodes=limits[1], gap=gap, start=start)
     return _Solved(
         status=outcome.status,
         fits=outcome.x is None or sweep.offer(_decisions(net, model, outcome.x)),
@@ -176,4 +187,4 @@ def _nothing(task: Task, sweep: Sweep, solved: _Solved) -> RooflangError:
         return overflow(task, fullest(task, sweep.leanest))
     if solved.status == "infeasible":
         return task.impossible()
-    return LimitReached("the time was up before a plan was found", where="extraction", hint="allow more time")
+    return LimitReached("a limit was reached before a plan was found", where="extraction", hint="allow more time")

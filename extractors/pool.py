@@ -65,7 +65,7 @@ class Pool:
     def value_s(self, task: Task, decisions: Decisions) -> FloatArray:
         """The objective of a plan."""
         stages = [self.stage_s(task, load, decisions) for load in task.slowest]
-        parts = [np.maximum(*seconds) if task.objective == "max" else sum(seconds) for seconds in stages]
+        parts = [np.maximum(c, n) if task.objective == "max" else c + n for c, n in stages]
         return np.asarray(np.max(parts, axis=0))
 
     def ranked(self, task: Task, plans: Sequence[Decisions] | None = None) -> list[tuple[float, Decisions]]:

@@ -37,10 +37,7 @@ def extraction(
     The bound is on plans whose blocks take what passes between them from the port's layout alone. A plan that lowers to
     less, because a block finds what it wants among what the block before has at hand, lowers its bound too.
     """
-    plans = {
-        name: block_plan(kind, decisions.choices[name], decisions.boundary, task.at)
-        for name, kind in task.costed.kinds.items()
-    }
+    plans = block_plans(task, decisions)
     found = Extraction(
         mesh=task.mesh,
         stages=task.stages,
@@ -66,6 +63,14 @@ def extraction(
         bound_s=min(bound_s * (1.0 - _ROUNDING), value),
         seconds=perf_counter() - begin,
     )
+
+
+def block_plans(task: Task, decisions: Decisions) -> dict[str, BlockPlan]:
+    """The plan of every kind of block, at the task's batch size."""
+    return {
+        name: block_plan(kind, decisions.choices[name], decisions.boundary, task.at)
+        for name, kind in task.costed.kinds.items()
+    }
 
 
 def _summed(task: Task, decisions: Decisions) -> list[Seconds]:

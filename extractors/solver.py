@@ -30,8 +30,8 @@ class Programme:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Outcome:
-    """`status` is `optimal`, `infeasible`, `time limit` or `failed`. `x` is None where no solution was found; `bound`
-    is a lower bound on the cost of every solution."""
+    """`status` is `optimal`, `infeasible`, `time limit`, `node limit` or `failed`. `x` is None where no solution was
+    found; `bound` is a lower bound on the cost of every solution."""
 
     status: str
     x: FloatArray | None
@@ -56,12 +56,16 @@ class Solver:
         programme: Programme,
         *,
         time_limit_s: float = float("inf"),
+        nodes: int | None = None,
         gap: float = 0.0,
         start: Mapping[int, float] | None = None,
     ) -> Outcome:
-        """The integer programme. `gap` is relative, `start` the values of some columns of a known solution."""
+        """The integer programme. `gap` is relative, `start` the values of some columns of a known solution, `nodes` the
+        most nodes of the search tree."""
         highs = self._load(programme, programme.integral)
         highs.setOptionValue("time_limit", time_limit_s)
+        if nodes is not None:
+            highs.setOptionValue("mip_max_nodes", nodes)
         highs.setOptionValue("mip_rel_gap", gap)
         if start:
             highs.setSolution(len(start), np.array(list(start), np.int32), np.array(list(start.values()), np.float64))
@@ -101,6 +105,7 @@ class Solver:
             api.HighsModelStatus.kOptimal: "optimal",
             api.HighsModelStatus.kInfeasible: "infeasible",
             api.HighsModelStatus.kTimeLimit: "time limit",
+            api.HighsModelStatus.kSolutionLimit: "node limit",
         }.get(highs.getModelStatus(), "failed")
         feasible = highs.getInfo().primal_solution_status == api.SolutionStatus.kSolutionStatusFeasible
         x = np.array(highs.getSolution().col_value) if feasible else None

@@ -7,7 +7,7 @@ least what the minima of its blocks add up to.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -19,16 +19,21 @@ from rooflang.errors import CapacityError, LimitReached
 from rooflang.extractors import ilp
 from rooflang.extractors.costed import CostedGraph
 from rooflang.extractors.dual import Dual, dual
-from rooflang.extractors.forms import Weights
+from rooflang.extractors.forms import Points, Weights
 from rooflang.extractors.layouts import BoolArray, FloatArray
 from rooflang.extractors.memory import block_use
 from rooflang.extractors.plans import block_s
-from rooflang.extractors.task import Extraction, Send, Stages, Task
+from rooflang.extractors.pool import Pool
+from rooflang.extractors.result import extraction
+from rooflang.extractors.task import Decisions, Extraction, Send, Stages, Task
 from rooflang.ir.cut import Spec
 from rooflang.place.grid import balanced, layer_labels, partition
 
 #: Turns of extraction and partition.
 _TURNS = 4
+
+#: How many of the plans found last are asked for their best partition.
+_KNOWN = 2
 
 #: A partition has to gain more than this part of the objective to be worth another extraction.
 _WORTH = 1e-4
@@ -40,10 +45,12 @@ _SHARES = (0.5, 0.65, 0.8, 0.9, 0.999)
 def extract(
     task: Task,
     *,
-    time_limit_s: float = 60.0,
+    time_limit_s: float = float("inf"),
     gap: float = 1e-3,
+    worth: float = 0.0,
     cutoff_s: float = float("inf"),
     repartition: bool = True,
+    pool: Pool | None = None,
 ) -> Extraction:
     """As `ilp.extract`, but the task's stages are only where the search for the best partition begins, unless
     `repartition` is false.
@@ -51,24 +58,37 @@ def extract(
     The bound is over all contiguous partitions into as many stages, or over plans for the given ones.
     """
     end = perf_counter() + time_limit_s
+    plans = pool or Pool(costed=task.costed)
     if len(task.stages) == 1 or not repartition:
-        return ilp.extract(task, time_limit_s=time_limit_s, gap=gap, cutoff_s=cutoff_s)
+        return ilp.extract(task, time_limit_s=time_limit_s, gap=gap, worth=worth, cutoff_s=cutoff_s, pool=plans)
+    begin = perf_counter()
     chain = Chain(task=task)
     bound_s, promising = chain.bound(dual(task.costed, task.at, task.keep), ilp.QUICK_LIMIT)
-    if bound_s >= cutoff_s:
-        return ilp.extract(task, time_limit_s=time_limit_s, gap=gap, cutoff_s=cutoff_s)
-    best = _best(chain, promising, bound_s, end=end, gap=gap, cutoff_s=cutoff_s)
+    for _, known in plans.ranked(task)[:1] if bound_s >= cutoff_s else []:
+        return extraction(task, known, bound_s=bound_s, status="cut off", begin=begin)
+    best = _best(chain, plans, promising, bound_s, end=end, gap=gap, worth=worth, cutoff_s=cutoff_s)
     if bound_s < cutoff_s and best.value_s > bound_s * (1.0 + gap):  # what is cut off was so with one partition only
         bound_s = max(bound_s, chain.bound(dual(task.costed, task.at, task.keep), ilp.LIMIT)[0])
     return replace(best, bound_s=min(bound_s, best.value_s))
 
 
 def _best(
-    chain: Chain, promising: tuple[int, ...], bound_s: float, *, end: float, gap: float, cutoff_s: float
+    chain: Chain,
+    pool: Pool,
+    promising: tuple[int, ...],
+    bound_s: float,
+    *,
+    end: float,
+    gap: float,
+    worth: float,
+    cutoff_s: float,
 ) -> Extraction:
-    """The best plan that turns of extraction and partition find, from the task's stages and a promising partition."""
+    """The best plan that turns of extraction and partition find, from the task's stages, a promising partition, and
+    the best ones for plans that are known."""
     task = chain.task
-    waiting, seen = [task.stages, partition(task.costed.blocks, promising)], set[Stages]()
+    known = [counts for value_s, counts in map(chain.best, pool.plans[-_KNOWN:]) if np.isfinite(value_s)]
+    starts = [task.stages, *(partition(task.costed.blocks, counts) for counts in dict.fromkeys([promising, *known]))]
+    waiting, seen = starts, set[Stages]()
     best: Extraction | None = None
     failed: CapacityError | LimitReached | None = None
     while waiting and len(seen) < _TURNS:
@@ -78,13 +98,20 @@ def _best(
         seen.add(stages)
         left_s = max(0.0, end - perf_counter())
         try:
-            found = ilp.extract(replace(task, stages=stages), time_limit_s=left_s, gap=gap, cutoff_s=cutoff_s)
+            found = ilp.extract(
+                replace(task, stages=stages),
+                time_limit_s=left_s,
+                gap=gap,
+                worth=worth,
+                cutoff_s=cutoff_s,
+                pool=pool,
+            )
         except (CapacityError, LimitReached) as error:
             failed = failed or error  # another partition may fit, or may have been extracted already
             continue
         if best is None or found.value_s < best.value_s:
             best = found
-        value_s, counts = chain.best(found)
+        value_s, counts = chain.best(found.decisions)
         if value_s < best.value_s * (1.0 - _WORTH):
             waiting.insert(0, partition(task.costed.blocks, counts))
     if best is None:
@@ -132,9 +159,9 @@ class Chain:
             out.append(replace(self.task, stages=halves).loads[0].sends)
         return (*out, ())
 
-    def best(self, found: Extraction) -> tuple[float, tuple[int, ...]]:
+    def best(self, chosen: Decisions) -> tuple[float, tuple[int, ...]]:
         """The best partition under a plan that fits into memory: its objective and the layers of each stage."""
-        task, chosen = self.task, found.decisions
+        task = self.task
         kinds = self.costed.kinds
         seconds = {n: block_s(kind, chosen.choices[n], chosen.boundary) for n, kind in kinds.items()}
         uses = {n: block_use(task, kind, chosen.choices[n]) for n, kind in kinds.items()}
@@ -152,23 +179,30 @@ class Chain:
         """A lower bound on the objective over all partitions, plans and boundaries, and the layers of each stage in the
         partition that has it; 0 and an even partition where the dual has too many layouts."""
         task = self.task
-        tables = [np.zeros((len(self.layers) + 1,) * 2) for _ in task.stages]
-        least_s = [self._least_send_s(stage) for stage in range(len(task.stages))]
         shares = (0.5,) if task.objective == "sum" else _SHARES
         points = tuple((task.at, Weights(local=share, exposed=1.0 - share)) for share in shares)
         try:
-            values = {name: found.kind(name, points, limit).value for name in self.counts}
+            value, counts = cheapest(np.max(list(self._least(found, points, limit)), axis=0))
         except LimitReached:
             return 0.0, balanced(len(self.layers), len(task.stages))
-        for point, (_, weights) in enumerate(points):
-            sums = self._sums({name: float(least[point].min()) for name, least in values.items()})
-            for table, sent in zip(tables, least_s):
-                table[:] = np.maximum(table, sums + weights.exposed * sent[None, :])
-        value, counts = cheapest(tables)
         return value * (2.0 if task.objective == "sum" else 1.0), counts
 
+    def bounds(self, found: Dual, points: Points, limit: int) -> list[float]:
+        """For each of several points the least weighted cost of the slowest stage, over all partitions."""
+        return [cheapest(tables)[0] for tables in self._least(found, points, limit)]
+
+    def _least(self, found: Dual, points: Points, limit: int) -> Iterator[FloatArray]:
+        """For each point the least weighted costs of stages, (stages, layers + 1, layers + 1)."""
+        values = {name: found.kind(name, points, limit).value for name in self.counts}
+        for point, (at, weights) in enumerate(points):
+            sums = self._sums({name: float(least[point].min()) for name, least in values.items()})
+            sent = [weights.exposed * self._least_send_s(stage, at) for stage in range(len(self.task.stages))]
+            yield np.array([sums + each[None, :] for each in sent])
+
     def _sums(self, amounts: dict[str, float]) -> FloatArray:
-        """A table of sums over the blocks of each stage."""
+        """A table of sums over the blocks of each stage; infinite everywhere where an amount is."""
+        if np.isinf(list(amounts.values())).any():
+            return np.full((len(self.layers) + 1,) * 2, np.inf)
         before = sum((amounts[name] * counts for name, counts in self.counts.items()), np.zeros(len(self.layers) + 1))
         return np.asarray(before[None, :] - before[:, None])
 
@@ -183,18 +217,19 @@ class Chain:
             for sends in self.sends
         ])  # fmt: skip
 
-    def _least_send_s(self, stage: int) -> FloatArray:
+    def _least_send_s(self, stage: int, at: int) -> FloatArray:
         """As `_send_s`, in the layout in which each port is sent fastest."""
+        task = replace(self.task, at=at)
         return np.array([
             sum(
-                min(self.task.send_s(replace(send, stage=stage), spec) for spec in self.costed.borders[send.group])
+                min(task.send_s(replace(send, stage=stage), spec) for spec in self.costed.borders[send.group])
                 for send in sends
             )
             for sends in self.sends
         ])  # fmt: skip
 
 
-def cheapest(tables: Sequence[FloatArray]) -> tuple[float, tuple[int, ...]]:
+def cheapest(tables: Sequence[FloatArray] | FloatArray) -> tuple[float, tuple[int, ...]]:
     """The contiguous partition whose dearest stage is cheapest: that cost, and the layers of each stage.
 
     `tables[s][i, j]` is what stage s costs if it runs the layers i … j − 1.

@@ -25,6 +25,10 @@ _SMALL, _SMALL_PART = 16_384, 8
 #: Entries that are minimised at a time: what stays in a core's cache.
 _CHUNK = 32_768
 
+#: Rounds in which states are dropped (more find little), and variables with more states than this are left alone, as
+#: comparing them takes time quadratic in their number.
+_ROUNDS, _MANY = 4, 250
+
 #: Times that all variables are gone through after a search among bounds.
 _DESCENTS = 20
 
@@ -61,16 +65,58 @@ class Tables:
         order = sorted(range(len(names)), key=lambda axis: names[axis])
         self._tables.append((tuple(names[axis] for axis in order), table.transpose(0, *(axis + 1 for axis in order))))
 
+    def alive(self, keep: Sequence[int]) -> list[IntArray]:
+        """For each variable the states that can matter at the points and, as tables are linear in their weights, at all
+        weights between them: those of which no other one is at least as good at all points, whatever the other
+        variables do (Goldstein's criterion for dead ends). Variables in `keep` stay as they are."""
+        states = [np.arange(count) for count in self._count]
+        near = self._near()
+        waiting = sorted(near.keys() - set(keep), key=lambda v: (-self._count[v], v))
+        tables = list(self._tables)
+        for _ in range(_ROUNDS):
+            changed = []
+            for variable in waiting:
+                good = _undominated(variable, tables, len(states[variable]))
+                if not good.all():
+                    changed.append(variable)
+                    states[variable] = states[variable][good]
+                    for place, (names, table) in enumerate(tables):
+                        if variable in names:
+                            tables[place] = (names, np.compress(good, table, axis=names.index(variable) + 1))
+            again = set().union(*(near[variable] for variable in changed)) - set(keep)
+            waiting = [variable for variable in waiting if variable in again]
+        return states
+
+    def largest(self, keep: Sequence[int]) -> int:
+        """Entries a point of the largest table that `eliminate` would have without a limit."""
+        near = self._near()
+        left, most = set(near) - set(keep), 0
+        sizes = {variable: self._size(near[variable]) for variable in left}
+        while left:
+            variable = min(left, key=lambda v: (sizes[v], v))
+            left.remove(variable)
+            most = max(most, sizes[variable])
+            around = near.pop(variable) - {variable}
+            for other in around:
+                near[other] = (near[other] | around) - {variable}
+                sizes[other] = self._size(near[other])
+        return most
+
+    def _near(self) -> dict[int, set[int]]:
+        """For each variable those that share a table with it, itself included."""
+        near: dict[int, set[int]] = {variable: {variable} for variable in range(len(self._count))}
+        for names, _ in self._tables:
+            for name in names:
+                near[name].update(names)
+        return near
+
     def eliminate(self, keep: Sequence[int], limit: int) -> FloatArray:
         """Minimise over all variables but `keep`; returns a table over the points and those, in their order.
 
         It is a lower bound, and `exact` turns False, where a table would have had more than `limit` entries a point.
         """
         self._before = list(self._tables)
-        near: dict[int, set[int]] = {variable: {variable} for variable in range(len(self._count))}
-        for names, _ in self._tables:
-            for name in names:
-                near[name].update(names)
+        near = self._near()
         left = set(near) - set(keep)
         sizes = {variable: self._size(near[variable]) for variable in left}
         while left:
@@ -181,6 +227,27 @@ class Tables:
                 _fold(some, count, least[first : first + chunk])
         names = tuple(sorted(rest))
         return names, np.transpose(least, [0, *(rest.index(name) + 1 for name in names)])
+
+
+def _undominated(variable: int, tables: Iterable[Table], count: int) -> BoolArray:
+    """Mask of the states of a variable that no other one is at least as good as; of equals the first one stays."""
+    if not 1 < count <= _MANY:
+        return np.ones(count, bool)
+    worse = np.zeros((1, count, count))  # [p, i, k]: how much worse than i, at point p, k can be at most
+    for names, table in tables:
+        if variable in names:
+            flat = np.moveaxis(table, names.index(variable) + 1, 1)
+            flat = flat.reshape(*flat.shape[:2], -1)
+            cost = np.minimum(flat, _NEVER)
+            # Where i is impossible, it cannot be the better one.
+            base = np.where(np.isinf(flat), 2.0 * _NEVER, flat)
+            worse = worse + (cost[:, None, :] - base[:, :, None]).max(axis=3)
+    most, order = worse.max(axis=0), np.arange(count)
+    beaten = (most < 0.0) | ((most == 0.0) & (order[None, :] < order[:, None]))
+    np.fill_diagonal(beaten, False)
+    good = ~beaten.any(axis=1)
+    good[0] |= not good.any()  # all are impossible
+    return np.asarray(good)
 
 
 def _fold(parts: Sequence[FloatArray], count: int, least: FloatArray) -> None:

@@ -259,7 +259,7 @@ def test_when_time_is_up_there_is_a_plan_and_a_bound() -> None:
 
 @pytest.mark.usefixtures("no_dual")
 def test_no_time_and_no_plan_is_an_error() -> None:
-    with pytest.raises(LimitReached, match="time was up"):
+    with pytest.raises(LimitReached, match="limit was reached"):
         extract(case_of("two layers on two axes").task(), time_limit_s=0.0)
 
 

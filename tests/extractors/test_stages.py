@@ -103,18 +103,18 @@ def test_memory_moves_layers_away_from_a_full_stage() -> None:
     case = Case.of(busy_start(), mesh=(2,), stages=2)
     task = case.task(stages=partition(case.blocks, (3, 3)))
     found = ilp.extract(task)
-    _, counts = Chain(task=task).best(found)
+    _, counts = Chain(task=task).best(found.decisions)
     assert counts[0] < counts[1]
 
     def need(layers: tuple[int, ...]) -> float:
         return fullest(replace(task, stages=partition(case.blocks, layers)), found.decisions).bytes
 
     tight = replace(task, reserve_bytes=task.capacity_bytes - 0.999 * need(counts))
-    value, moved = Chain(task=tight).best(found)
+    value, moved = Chain(task=tight).best(found.decisions)
     assert moved != counts and np.isfinite(value)
     assert need(moved) <= tight.capacity_bytes < need(counts)
     full = replace(task, reserve_bytes=task.capacity_bytes)
-    assert Chain(task=full).best(found)[0] == np.inf
+    assert Chain(task=full).best(found.decisions)[0] == np.inf
 
 
 def test_one_stage_is_an_extraction() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -178,19 +179,19 @@ def test_an_extraction_without_a_plan_leaves_the_bound_low(monkeypatch: pytest.M
     given = {"batch": [8], "pp": 1, "assumptions": "paper"}
     first = run(**given).points[0]
 
-    def fails_on_the_best_mesh(task: Task, **limits: float) -> Extraction:
+    def fails_on_the_best_mesh(task: Task, **limits: Any) -> Extraction:
         if tuple(axis.size for axis in task.costed.cost.mesh.axes) == first.mesh:
             raise LimitReached("the time was up before a plan was found")
         found = extract(task, **limits)
         return replace(found, bound_s=found.value_s)
 
-    monkeypatch.setattr("rooflang.search.egraph.extract", fails_on_the_best_mesh)
+    monkeypatch.setattr("rooflang.search.part.extract", fails_on_the_best_mesh)
     second = run(**given).points[0]
     assert second.mesh != first.mesh and second.sim.step_s > first.sim.step_s
     assert second.bound_s is not None and second.bound_s <= first.sim.step_s
 
 
 def test_a_time_limit_ends_the_pricing_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rooflang.search.egraph.saturate_all", None)  # which would fail if it were called
+    monkeypatch.setattr("rooflang.search.part.saturate_all", None)  # which would fail if it were called
     with pytest.raises(LimitReached, match="before its first point"):
         run(time_limit_s=1e-9)

@@ -1,0 +1,279 @@
+"""One number of pipeline stages of a search: its meshes, priced and looked at for all batch sizes, and the best plan
+for one of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from rooflang.cost.tiers import HBM
+from rooflang.eqsat import Limits, StopReason, saturate_all
+from rooflang.errors import CapacityError, LimitReached, PlacementError
+from rooflang.extractors.bounds import quick_bounds_s
+from rooflang.extractors.costed import CostedGraph
+from rooflang.extractors.result import block_plans
+from rooflang.extractors.stages import extract
+from rooflang.extractors.survey import Candidate, Survey
+from rooflang.extractors.task import Extraction, Objective, Task
+from rooflang.hw import Mesh
+from rooflang.place.grid import balanced, layer_labels, partition
+from rooflang.place.lower import lower
+from rooflang.place.plan import Plan
+from rooflang.search.effort import EFFORT, GAP, Effort
+from rooflang.search.fix import FREE, Fixed
+from rooflang.search.point import nearer
+from rooflang.search.problem import Problem
+from rooflang.search.progress import Progress
+from rooflang.sim.result import Overlap
+from rooflang.sim.serial import Steps, serial_steps
+from rooflang.sim.simulate import simulate
+
+#: Where more than a few batch sizes are searched, and no other gap is asked for, the integer programme is run only
+#: where more than this part of a step is left open.
+WORTH, FEW = 2e-2, 3
+
+#: Relative rounding of sums of some thousand costs.
+_ROUNDING = 1e-9
+
+OBJECTIVE: dict[Overlap, Objective] = {"perfect": "max", "none": "sum", "two-batch": "max"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """What a search is about: the task, the batch sizes, and what it keeps to; `tiers` are the memories in which leaves
+    may rest."""
+
+    problem: Problem
+    batches: tuple[int, ...]
+    overlap: Overlap
+    disabled: frozenset[str] = frozenset()
+    fixed: Fixed = FREE
+    effort: Effort = EFFORT
+    tiers: tuple[str, ...] = (HBM,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Configuration:
+    """One mesh for one number of stages, with what a first look at all batch sizes found."""
+
+    sizes: tuple[int, ...]
+    survey: Survey
+
+    @property
+    def name(self) -> str:
+        mesh = "×".join(map(str, self.sizes)) or "1"
+        return f"mesh {mesh}, pipeline {len(self.survey.task.stages)}"
+
+
+#: A plan for a batch size (by number) on a mesh.
+_Known = tuple[Configuration, int, Candidate]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """A plan that fits and was simulated in closed form: the number of its batch size, its mesh, its step time, and the
+    peak of the fullest HBM."""
+
+    at: int
+    mesh: tuple[int, ...]
+    stages: int
+    step_s: float
+    peak_bytes: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Best:
+    """The end of a search for one batch size and number of stages.
+
+    `plan` is None where nothing was found: because nothing fits (`full`), because what there may be is dominated, or
+    because nothing is possible. `bound_s` holds for all meshes. The counts are those of `Evaluated`.
+    """
+
+    plan: Plan | None = None
+    bound_s: float = math.inf
+    full: bool = False
+    nearest: CapacityError | None = None
+    looked_at: int = 0
+    screened_out: int = 0
+    impossible: int = 0
+    extracted: int = 0
+
+
+@dataclass(kw_only=True, eq=False)
+class Part:
+    """The meshes for one number of stages. `cut_short` says that a saturation ended at the limit of nodes."""
+
+    way: Way
+    stages: int
+    found: list[Configuration] = field(default_factory=list)
+    cut_short: bool = False
+
+    @classmethod
+    def of(cls, way: Way, stages: int, progress: Progress) -> Part:
+        """Saturate, price and look at every mesh; at a limit those that are done by then."""
+        part = cls(way=way, stages=stages)
+        layers = way.fixed.partition or balanced(len(layer_labels(way.problem.blocks)), stages)
+        labels = partition(way.problem.blocks, layers)
+        for space in way.fixed.spaces(way.problem, stages):
+            if progress.expired:
+                break
+            progress.say(f"saturating and pricing mesh {space.sizes}, pipeline {stages}")
+            limits = Limits(nodes=way.effort.nodes)
+            saturated = saturate_all(way.problem.blocks, len(space.sizes), disabled=way.disabled, limits=limits)
+            part.cut_short |= any(block.stats.stop is not StopReason.SATURATED for block in saturated.values())
+            mesh = Mesh.lay(way.problem.cluster, space.sizes, stages=stages)
+            cost = way.problem.cost(mesh, np.array(way.batches, np.float64))
+            try:
+                costed = CostedGraph.of(way.problem.blocks, space.menus(saturated), cost, tiers=way.tiers)
+            except PlacementError:
+                continue  # no layout suits all blocks: with some rules disabled that happens
+            task = Task(costed=costed, at=0, stages=labels, objective=OBJECTIVE[way.overlap])
+            progress.say(f"looking at mesh {space.sizes}, pipeline {stages}")
+            survey = Survey.of(task, quick_bounds_s(task), repartition=way.fixed.partition is None)
+            part.found.append(Configuration(sizes=space.sizes, survey=survey))
+        return part
+
+    # -- a first look ---------------------------------------------------------------------------------------------
+
+    def looked(self) -> list[Looked]:
+        """For each batch size the best plan known, over all meshes; those that fit."""
+        return self._simulated(min(each, key=lambda known: known[2].value_s) for each in self._known())
+
+    def all_looked(self) -> list[Looked]:
+        """For each batch size and mesh the best plan known; those that fit."""
+        return self._simulated(known for each in self._known() for known in each)
+
+    def _known(self) -> Iterator[list[_Known]]:
+        """For each batch size the best known plan of every mesh that has one."""
+        for at in range(len(self.way.batches)):
+            each = [
+                (config, at, config.survey.best(at)) for config in self.found if config.survey.bounds_s[at] < np.inf
+            ]
+            known = [(config, at, found) for config, at, found in each if found is not None]
+            if known:
+                yield known
+
+    def _simulated(self, known: Iterable[_Known]) -> list[Looked]:
+        same: dict[object, list[_Known]] = {}
+        for one in known:
+            config, _, found = one
+            same.setdefault((config.sizes, id(found.decisions), found.stages), []).append(one)
+        out: list[Looked] = []
+        for waiting in same.values():
+            while waiting:
+                waiting = self._together(waiting, out)
+        return out
+
+    def _together(self, known: list[_Known], out: list[Looked]) -> list[_Known]:
+        """Simulate one choice of layouts at many batch sizes at once; returns those at which its values move in other
+        ways than at the first one."""
+        config, first, found = known[0]
+        task = replace(config.survey.task, at=first, stages=found.stages)
+        blocks = block_plans(task, found.decisions)
+        plan = Plan(mesh=task.mesh, stages=found.stages, blocks=blocks, boundary=found.decisions.boundary)
+        steps = self._steps(plan, [at for _, at, _ in known])
+        others = []
+        for number, (_, at, each) in enumerate(known):
+            if at > first and steps.step_s[number] > each.value_s * (1.0 + _ROUNDING):
+                others.append(known[number])
+            elif steps.fits[number] and np.isfinite(steps.step_s[number]):
+                out.append(
+                    Looked(
+                        at=at,
+                        mesh=config.sizes,
+                        stages=self.stages,
+                        step_s=float(steps.step_s[number]),
+                        peak_bytes=float(steps.peak_bytes[number]),
+                    )
+                )
+        return others
+
+    def _steps(self, plan: Plan, ats: Sequence[int]) -> Steps:
+        """A plan simulated at several batch sizes: in closed form, or where that does not hold by the engine."""
+        problem, overlap = self.way.problem, self.way.overlap
+        placed = lower(plan, problem.blocks)
+        batches = [self.way.batches[at] for at in ats]
+        found = serial_steps(placed, problem.cost(plan.mesh, np.array(batches, np.float64)), overlap)
+        if found is not None:
+            return found
+        step_s, peak_bytes, fits = np.full(len(ats), np.inf), np.zeros(len(ats)), np.zeros(len(ats), bool)
+        for number, batch in enumerate(batches):
+            try:
+                sim = simulate(placed, problem.cost(plan.mesh, batch), tokens=problem.tokens, overlap=overlap)
+            except (CapacityError, PlacementError):
+                continue
+            step_s[number], peak_bytes[number], fits[number] = sim.step_s, sim.peak_bytes, True
+        return Steps(step_s=step_s, peak_bytes=peak_bytes, fits=fits)
+
+    # -- the best -------------------------------------------------------------------------------------------------
+
+    def best(self, at: int, limit_s: float, progress: Progress, reserve_bytes: float = 0.0) -> Best:
+        """The best plan for a batch size, to the gap asked for, that leaves so much of HBM free; if there is one faster
+        than `limit_s`."""
+        best: Extraction | None = None
+        nearest: CapacityError | None = None
+        bound_s, full, cut_off, unsure = math.inf, False, False, False
+        screened_out = impossible = extracted = 0
+        for config in sorted(self.found, key=lambda each: self._promise(each, at)):
+            progress.say(f"batch {self.way.batches[at]}, {config.name}")
+            cutoff_s = limit_s if best is None else min(limit_s, best.value_s / (1.0 + self.way.effort.gap))
+            least_s = float(config.survey.bounds_s[at])
+            if cutoff_s <= least_s < math.inf:
+                screened_out += 1
+                bound_s, cut_off = min(bound_s, least_s), True
+                continue
+            try:
+                found = self._extract(config, at, cutoff_s, progress, reserve_bytes)
+            except CapacityError as error:
+                full, nearest = True, nearer(nearest, error)
+                impossible += 1
+                continue
+            except PlacementError:
+                impossible += 1
+                continue
+            except LimitReached:
+                bound_s, unsure = min(bound_s, least_s), True  # it may have had the best plan of all
+                impossible += 1
+                continue
+            bound_s = min(bound_s, max(found.bound_s, least_s if least_s <= found.value_s else 0.0))
+            if found.status == "cut off":
+                screened_out += 1
+                cut_off = True
+                continue
+            extracted += 1
+            if best is None or found.value_s < best.value_s:
+                best = found
+        return Best(
+            plan=None if best is None else best.plan("e-graph"),
+            bound_s=bound_s,
+            full=best is None and full and not cut_off and not unsure,
+            nearest=nearest,
+            looked_at=len(self.found),
+            screened_out=screened_out,
+            impossible=impossible,
+            extracted=extracted,
+        )
+
+    def _promise(self, config: Configuration, at: int) -> float:
+        """What a mesh is known to reach at a batch size."""
+        if not np.isfinite(config.survey.bounds_s[at]):
+            return math.inf
+        found = config.survey.best(at)
+        return math.inf if found is None else found.value_s
+
+    def _extract(
+        self, config: Configuration, at: int, cutoff_s: float, progress: Progress, reserve_bytes: float
+    ) -> Extraction:
+        return extract(
+            replace(config.survey.task, at=at, reserve_bytes=reserve_bytes),
+            time_limit_s=progress.remaining_s,
+            gap=self.way.effort.gap,
+            worth=WORTH if len(self.way.batches) > FEW and self.way.effort.gap == GAP else self.way.effort.gap,
+            cutoff_s=cutoff_s,
+            repartition=self.way.fixed.partition is None,
+            pool=config.survey.pool,
+        )
