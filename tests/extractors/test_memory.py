@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rooflang.errors import CapacityError
+from rooflang.extractors import stages
 from rooflang.extractors.costed import CostedGraph
 from rooflang.extractors.ilp import extract
 from rooflang.extractors.memory import least_bytes, stage_uses
@@ -18,6 +19,7 @@ from rooflang.extractors.resting import Kernel, shared_leaves
 from rooflang.extractors.sweep import Sweep
 from rooflang.extractors.task import Objective, Task
 from rooflang.ir import Graph, GraphBuilder
+from rooflang.ir.tensor import Role
 from rooflang.place.certificate import certificate, replay
 from rooflang.place.lower import lower
 from rooflang.sim.build import build
@@ -147,3 +149,21 @@ def test_leaves_of_kernels_that_stand_for_each_other_are_not_shared() -> None:
     assert shared_leaves([inner, outer, fused, kernel("side", "up")], {"act", "side"}) == {"w"}
     assert shared_leaves([inner, outer, fused], {"act", "up"}) == {"w"}
     assert shared_leaves([inner, kernel("act", "up", "w")], {"act"}) == {"w"}
+
+
+@pytest.mark.parametrize("room", [0.15, 0.5])
+@pytest.mark.parametrize("objective", ["max", "sum"])
+def test_stages_have_memories_of_their_own(room: float, objective: Objective) -> None:
+    """Caches are there once for every wave in flight, in whatever memory they lie."""
+    graph = cached(layers=4)
+    case = Case.of(graph, mesh=(2,), stages=2, hardware="gh200", saturate=True)
+    both = CostedGraph.of(case.blocks, case.frozen, case.cost, tiers=("hbm", "dram"))
+    labels = case.blocks.sequence
+    task = case.task(costed=both, objective=objective, stages=(labels[:2], labels[2:]))
+    held = sum(leaf.bytes(graph.sizes) for leaf in graph.leaves if leaf.role in (Role.WEIGHT, Role.KV_CACHE))
+    tight = replace(task, reserve_bytes=task.capacity_bytes - room * held / 2)
+    found = stages.extract(tight, gap=1e-3)
+    agrees(tight, found)
+    assert any(plan.tiers for plan in found.block_plans.values())
+    for stage in range(2):
+        assert all(use.share <= 1.0 for use in stage_uses(replace(tight, stages=found.stages), stage, found.decisions))
