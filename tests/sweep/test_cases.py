@@ -131,3 +131,10 @@ def test_no_case_is_left(tmp_path: Path) -> None:
 def test_models_need_a_context(tmp_path: Path) -> None:
     with pytest.raises(ValueRangeError, match="needs a context"):
         expand(tmp_path, 'models = ["kimi-k3"]\n[[clusters]]\nhardware = "b300"\ngpus = [8]\n')
+
+
+def test_the_example_is_one() -> None:
+    path = Path(__file__).parents[2] / "examples" / "sweep.toml"
+    found = jobs(read_spec(path), path.parent)
+    assert len(found) == 3 * 2 * (4 + 1)
+    assert {case.goal.objective for job in found for case in job.cases} == {"frontier", "cost"}

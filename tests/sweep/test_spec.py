@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from rooflang.errors import RooflangError, UnknownNameError, ValueRangeError
-from rooflang.sweep.spec import read_spec
+from rooflang.sweep.spec import ClusterSpec, ObjectiveSpec, SearchSpec, Spec, read_spec
 
 
 def read(tmp_path: Path, text: str) -> object:
@@ -62,3 +63,10 @@ def test_what_is_no_toml_and_no_file(tmp_path: Path) -> None:
         read_spec(tmp_path / "none.toml")
     with pytest.raises(RooflangError, match="cannot read"):
         read_spec(tmp_path)
+
+
+def test_every_key_is_documented() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text(encoding="utf-8")
+    for record in (Spec, ClusterSpec, ObjectiveSpec, SearchSpec):
+        for key in record.__struct_fields__:
+            assert re.search(rf"`\[*{key}\b", text), key
