@@ -8,12 +8,11 @@ from rooflang.agent.actions import Action
 from rooflang.errors import RefusedError
 from rooflang.hw.mesh import AXIS_NAMES, Mesh
 from rooflang.rules import rule
+from rooflang.rules.record import Refusal
 
 
 def asked(action: Action, *args: Any, **given: Any) -> Any:
     """What the rule of an action yields for these arguments. Raises its refusal as `RefusedError`."""
-    from rooflang.rules.record import Refusal
-
     verdict = rule(action.primitive).check(*args, **given)
     if isinstance(verdict, Refusal):
         raise RefusedError(verdict.code, verdict.reason, where=f"{action.primitive} {action.target}")
