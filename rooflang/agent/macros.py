@@ -17,10 +17,11 @@ from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from rooflang.agent.actions import GRAPH, Action, make_action
+from rooflang.agent.actions import GRAPH, LONGEST_NAME, Action, make_action
 from rooflang.agent.script import Script
 from rooflang.errors import RefusedError, UnknownNameError, ValueRangeError
 from rooflang.ir.cut import PARTIAL, REPLICATED, Cut, CutKind
+from rooflang.ir.kinds.moe import expert_label
 from rooflang.ir.op import Op, signature
 from rooflang.ir.tensor import RESIDENT_ROLES, Role
 
@@ -61,7 +62,7 @@ def expert_parallel(script: Script, axis: str = "x", ops: str = "*", only: str =
                 if fitting:
                     script.route(op, fitting[0], each, only)
                 else:
-                    script.split(op, expert_of(op), each, only)
+                    script.split(op, expert_label(op), each, only)
             elif _is_routed(op) and _experts(script, op):
                 script.split(op, _experts(script, op), each, only)
     script.merge(axis)
@@ -172,33 +173,24 @@ def run_macro(session: Session, name: str, given: Mapping[str, str], *, where: s
     """Take all actions of a macro, or none. `given` are its parameters as text. Raises a typed error."""
     if name not in MACROS:
         raise UnknownNameError("macro", name[:60], MACROS, where=where)
-    known = [parameter for parameter in inspect.signature(MACROS[name]).parameters if parameter != "script"]
+    parameters = {key: each for key, each in inspect.signature(MACROS[name]).parameters.items() if key != "script"}
     for parameter, text in given.items():
-        if parameter not in known:
-            raise UnknownNameError(f"parameter of {name}", parameter[:60], known, where=where)
-        if not isinstance(text, str) or len(text) > 500 or not text.isprintable():
+        if parameter not in parameters:
+            raise UnknownNameError(f"parameter of {name}", parameter[:60], parameters, where=where)
+        if not isinstance(text, str) or len(text) > LONGEST_NAME or not text.isprintable():
             raise ValueRangeError(f"{parameter} of {name}", where=where, expected="printable text")
+    missing = [key for key, each in parameters.items() if each.default is each.empty and key not in given]
+    if missing:
+        raise ValueRangeError(f"{name} lacks a parameter", where=where, expected=", ".join(missing))
     words = " ".join((name, *(f"{parameter}={text}" for parameter, text in given.items())))
     trial = session.branch()
-    script = Script(trial, words)
-    try:
-        MACROS[name](script, **given)
-    except TypeError as error:
-        missing = [p for p, v in inspect.signature(MACROS[name]).parameters.items() if v.default is v.empty]
-        if set(missing) - {"script"} <= set(given):
-            raise
-        raise ValueRangeError(f"{name} lacks a parameter", where=where, expected=", ".join(missing[1:])) from error
+    MACROS[name](Script(trial, words), **given)
     if len(trial.entries) == len(session.entries):
         raise RefusedError("nothing-found", f"{words} finds nothing to do", where=where)
     session.adopt(trial)
 
 
 # -- what macros ask of operators -------------------------------------------------------------------------------------
-
-
-def expert_of(op: Op) -> str:
-    """The expert dim of a dispatch or combine."""
-    return str(op.attr("expert", "expert"))
 
 
 def _is_routed(op: Op) -> bool:
@@ -208,7 +200,7 @@ def _is_routed(op: Op) -> bool:
 
 def _experts(script: Script, op: Op) -> str:
     """The expert dim of the rows that an operator works on."""
-    known = {expert_of(other) for other in script.block(op) if other.kind in ("dispatch", "combine")}
+    known = {expert_label(other) for other in script.block(op) if other.kind in ("dispatch", "combine")}
     return next((label for label in op.operands[0].dims if label in known), "")
 
 
