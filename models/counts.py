@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from rooflang.ir.tensor import Role
+from rooflang.ir.graph import Graph
+from rooflang.ir.tensor import Role, Tensor
 from rooflang.models.hf import Decoder
-from rooflang.models.measure import kv_footprint_bytes, met
+from rooflang.models.measure import met
 from rooflang.models.registry import Model
 from rooflang.models.workload import Workload
 
@@ -17,13 +18,19 @@ from rooflang.models.workload import Workload
 class Counts:
     """Parameters, multi-token prediction and vision left out; `embedding` and `head` are those of the two tables at the
     ends, 0 for a head that is tied to the embedding. The active ones are those that a token meets, both tables among
-    them. `stored` has the parameters by dtype."""
+    them. `stored` has the parameters by dtype.
+
+    A request keeps `kv_bytes_per_token` for each token of its context, once windows are full, and `kept_bytes` whatever
+    its context: full windows and recurrent states.
+    """
 
     parameters: float
     active: float
     embedding: float
     head: float
     stored: Mapping[str, float]
+    kv_bytes_per_token: float
+    kept_bytes: float
 
     @property
     def words(self) -> str:
@@ -34,41 +41,41 @@ class Counts:
 
 
 def counts(model: Model) -> Counts:
-    """The parameters of a model. Of layers that are alike, one is built."""
+    """The sizes of a model. Of layers that are alike, one is built."""
     short, times = _one_of_each(model)
-    graph = short.build(Workload(stage="decode", context=1, batch=1))
+    half = model.max_context // 2
+    graphs = [short.build(Workload(stage="decode", context=context, batch=1)) for context in (half, 2 * half)]
     total = active = embedding = head = 0.0
     stored: dict[str, float] = {}
-    for weight, share in met(graph):
-        block = weight.name.rpartition(".")[0]
-        elements = times.get(block, 1) * weight.elements(graph.sizes)
+    for weight, share in met(graphs[0]):
+        elements = _times(times, weight) * weight.elements(graphs[0].sizes)
         total += elements
         active += share * elements
         stored[weight.dtype] = stored.get(weight.dtype, 0.0) + elements
         embedding += elements * (weight.name == "embed.table")
         head += elements * (weight.name == "head.head_w")
-    return Counts(parameters=total, active=active, embedding=embedding, head=head, stored=stored)
+    first, second = (_kept(graph, times) for graph in graphs)
+    growth = (second - first) / half
+    return Counts(
+        parameters=total,
+        active=active,
+        embedding=embedding,
+        head=head,
+        stored=stored,
+        kv_bytes_per_token=growth,
+        kept_bytes=second - growth * 2 * half,
+    )
 
 
-def kv_bytes_per_token(model: Model) -> float:
-    """Bytes by which the cache of a request grows with each token of its context, once windows are full."""
-    half = model.max_context // 2
-    return (_kept_bytes(model, 2 * half) - _kept_bytes(model, half)) / half
+def _kept(graph: Graph, times: Mapping[str, int]) -> float:
+    """Bytes of caches and states."""
+    leaves = [leaf for leaf in graph.leaves if leaf.role in (Role.KV_CACHE, Role.STATE)]
+    return float(sum(_times(times, leaf) * leaf.bytes(graph.sizes) for leaf in leaves))
 
 
-def kept_bytes(model: Model) -> float:
-    """Bytes that a request keeps whatever its context: full windows and recurrent states."""
-    longest = model.max_context // 2 * 2
-    return _kept_bytes(model, longest) - kv_bytes_per_token(model) * longest
-
-
-def _kept_bytes(model: Model, context: int) -> float:
-    short, times = _one_of_each(model)
-    graph = short.build(Workload(stage="decode", context=context, batch=1))
-    if not times:
-        return kv_footprint_bytes(graph)
-    kept = [leaf for leaf in graph.leaves if leaf.role in (Role.KV_CACHE, Role.STATE)]
-    return float(sum(times[leaf.name.rpartition(".")[0]] * leaf.bytes(graph.sizes) for leaf in kept))
+def _times(times: Mapping[str, int], leaf: Tensor) -> int:
+    """How many layers have this tensor."""
+    return times.get(leaf.name.rpartition(".")[0], 1)
 
 
 def _one_of_each(model: Model) -> tuple[Model, dict[str, int]]:

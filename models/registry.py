@@ -122,7 +122,7 @@ class Model:
 
     def describe(self) -> Description:
         """The model in numbers and words; it builds graphs to count parameters and bytes of cache."""
-        from rooflang.models.counts import counts, kept_bytes, kv_bytes_per_token
+        from rooflang.models.counts import counts
 
         size = counts(self)
         return Description(
@@ -131,8 +131,8 @@ class Model:
             max_context=self.max_context,
             parameters=size.parameters,
             active_parameters=size.active,
-            kv_bytes_per_token=kv_bytes_per_token(self),
-            kept_bytes=kept_bytes(self),
+            kv_bytes_per_token=size.kv_bytes_per_token,
+            kept_bytes=size.kept_bytes,
             attention=self.config.attention_words,
             ffn=self.config.ffn_words,
             formats=size.words,

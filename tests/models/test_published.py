@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rooflang.models import Workload, load, model_names
-from rooflang.models.counts import counts, kept_bytes, kv_bytes_per_token
+from rooflang.models.counts import counts
 from rooflang.models.measure import active_parameters, kv_footprint_bytes, parameters
 from rooflang.models.published import Published, agrees, published_parameters
 
@@ -55,8 +55,8 @@ def test_one_layer_of_each_sort_counts_as_all_do(name: str) -> None:
     assert found.active == pytest.approx(active_parameters(graphs[0]), rel=1e-12)
     assert sum(found.stored.values()) == pytest.approx(found.parameters, rel=1e-12)
     growth = (kv_footprint_bytes(graphs[2]) - kv_footprint_bytes(graphs[1])) / 4096
-    assert kv_bytes_per_token(model) == pytest.approx(growth, rel=1e-9)
-    assert kept_bytes(model) == pytest.approx(kv_footprint_bytes(graphs[2]) - 8192 * growth, abs=1)
+    assert found.kv_bytes_per_token == pytest.approx(growth, rel=1e-9)
+    assert found.kept_bytes == pytest.approx(kv_footprint_bytes(graphs[2]) - 8192 * growth, abs=1)
 
 
 # Layers that see the whole context × what they keep of a token × bytes of an element.
@@ -93,12 +93,12 @@ _PER_TOKEN: dict[str, int] = {
 
 @pytest.mark.parametrize(("name", "expected"), _PER_TOKEN.items())
 def test_bytes_of_cache_per_token(name: str, expected: int) -> None:
-    assert kv_bytes_per_token(load(name)) == expected
+    assert counts(load(name)).kv_bytes_per_token == expected
 
 
 def test_fp8_halves_a_cache_but_not_index_keys() -> None:
-    assert kv_bytes_per_token(load("llama-3.1-8b").stored(kv="fp8")) == 65_536
-    assert kv_bytes_per_token(load("deepseek-v3.2").stored(kv="fp8")) == 61 * (576 + 128)
+    assert counts(load("llama-3.1-8b:kv=fp8")).kv_bytes_per_token == 65_536
+    assert counts(load("deepseek-v3.2:kv=fp8")).kv_bytes_per_token == 61 * (576 + 128)
 
 
 _KEPT: dict[str, int] = {
@@ -114,7 +114,7 @@ _KEPT: dict[str, int] = {
 
 @pytest.mark.parametrize(("name", "expected"), _KEPT.items())
 def test_bytes_of_windows_and_states(name: str, expected: int) -> None:
-    assert kept_bytes(load(name)) == expected
+    assert counts(load(name)).kept_bytes == expected
 
 
 @pytest.mark.parametrize(

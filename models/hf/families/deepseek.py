@@ -1,4 +1,4 @@
-"""DeepSeek V2, V3, R1 and V3.2, and Kimi K2: latent attention, dense layers first, then a mixture of experts."""
+"""DeepSeek V2, V3, R1 and V3.2, Kimi K2 and GLM-4.7-Flash: latent attention, dense layers first, then experts."""
 
 from __future__ import annotations
 
@@ -35,4 +35,10 @@ def _v32(f: Fields) -> Decoder:
     return _deepseek(f, latent(f, index=index), correction=True)
 
 
-READERS = {"deepseek_v2": _v2, "deepseek_v3": _v3, "kimi_k2": _v3, "deepseek_v32": _v32}
+READERS = {
+    "deepseek_v2": _v2,
+    "deepseek_v3": _v3,
+    "kimi_k2": _v3,
+    "glm4_moe_lite": _v3,
+    "deepseek_v32": _v32,
+}
