@@ -9,6 +9,8 @@ from rooflang.agent import Session
 from rooflang.agent.macros import MACROS
 from rooflang.errors import RefusedError, RooflangError, UnknownNameError, ValueRangeError
 from rooflang.ir.graph import Graph, GraphBuilder
+from rooflang.models import load
+from rooflang.models.disaggregated import prefill_then_decode
 from rooflang.search.validate import validate
 
 from .graphs import decode, layers, mlp
@@ -108,6 +110,18 @@ def test_prefill_and_decode_on_devices_of_their_own() -> None:
     assert validate(session.plan, session.placed.blocks, session.problem.cluster)
     with pytest.raises(RefusedError, match="part the blocks"):
         start(two_halves(), gpus=4).run("disaggregate first=nothing*")
+
+
+def test_a_model_s_caches_travel_from_prefill_to_decode() -> None:
+    graph = prefill_then_decode(load("deepseek-v4-flash"), 4096)
+    session = Session.start(graph, hardware="b300", gpus=16, batch=64)
+    session.run("disaggregate first=prefill*\ndata_parallel axis=x\nexpert_parallel axis=x")
+    for stage, half in zip(session.plan.stages, ("prefill", "decode"), strict=True):
+        assert {label.split(".")[0] for label in stage} == {half}
+    sends = {op.write[0] for op in session.prepared().placed.ops if op.kind == "send"}
+    assert len(sends) > 43  # a cache or more of each layer, and the first token
+    prefill, decode = session.simulate(check_memory=False).stages
+    assert prefill.elapsed_s > decode.elapsed_s > 0
 
 
 def test_caches_rest_where_the_policy_says() -> None:
