@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflang.cli.output import replacing
-from rooflang.cli.types import Count, Known
+from rooflang.cli.types import Count, Known, Seconds
 from rooflang.errors import RooflangError, ValueRangeError
 
 if TYPE_CHECKING:
@@ -59,8 +59,18 @@ def _models() -> tuple[str, ...]:
     "--model", "models", multiple=True, type=Known("model", _models), help="Only this model; may be repeated."
 )
 @click.option("--gpus", type=Count(), multiple=True, help="Only clusters of so many GPUs, 8 or 64.")
+@click.option(
+    "--search-limit",
+    "limit_s",
+    default=4.0,
+    show_default=True,
+    type=Seconds(),
+    help="Longest time of the automatic search for one setting of the figures.",
+)
 @click.option("--jobs", "workers", type=Count(), help="Processes to use.  [default: one for each core]")
-def command(what: str, folder: str, models: tuple[str, ...], gpus: tuple[int, ...], workers: int | None) -> None:
+def command(
+    what: str, folder: str, models: tuple[str, ...], gpus: tuple[int, ...], limit_s: float, workers: int | None
+) -> None:
     """Recompute the evaluation of the RoofLang paper (arXiv 2609.12551), beside what it publishes, as Markdown.
 
     All four models on all four platforms, under the paper's assumptions and under physical ones, by the paper's grid
@@ -69,7 +79,7 @@ def command(what: str, folder: str, models: tuple[str, ...], gpus: tuple[int, ..
     from rooflang.report.reproduction.report import PARTS, REPORT, reproduce
     from rooflang.search.progress import Progress
 
-    scope, target = _scope(models, gpus), _folder(folder)
+    scope, target = _scope(models, gpus, limit_s), _folder(folder)
     progress = Progress()
     try:
         report, ran = reproduce(
@@ -90,7 +100,7 @@ def command(what: str, folder: str, models: tuple[str, ...], gpus: tuple[int, ..
         )
 
 
-def _scope(models: tuple[str, ...], gpus: tuple[int, ...]) -> Scope:
+def _scope(models: tuple[str, ...], gpus: tuple[int, ...], limit_s: float) -> Scope:
     """All of the evaluation, or the part that was asked for. Raises `ValueRangeError`."""
     from rooflang.report.reproduction.setting import GPUS, MODELS, Scope
 
@@ -100,6 +110,7 @@ def _scope(models: tuple[str, ...], gpus: tuple[int, ...]) -> Scope:
     return Scope(
         models=tuple(model for model in MODELS if model in models) or MODELS,
         gpus=tuple(count for count in GPUS if count in gpus) or GPUS,
+        limit_s=limit_s,
     )
 
 

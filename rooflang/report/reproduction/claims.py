@@ -31,13 +31,17 @@ def scope_jobs(scope: Scope) -> Iterator[Job]:
         for model in scope.models:
             for context in scope.contexts:
                 for gpus, domain in SCOPES:
-                    setting = Setting(model=model, stage="decode", context=context, hardware="gb300", gpus=gpus)
+                    setting = _scoped(model, context, gpus)
                     yield Job(
                         name=f"claims/{setting.stem}-domain-{domain}-{assumptions}",
                         work=scoped_peak,
                         asked={**setting.asked(), "domain": domain, "assumptions": assumptions},
                         weight=10.0 if model == "kimi-k3" else 4.0,
                     )
+
+
+def _scoped(model: str, context: int, gpus: int) -> Setting:
+    return Setting(model=model, stage="decode", context=context, hardware="gb300", gpus=gpus)
 
 
 def scoped_peak(*, hardware: str, gpus: int, domain: int, **asked: Any) -> dict[str, Any]:
@@ -149,7 +153,7 @@ def scope_rows(scope: Scope, results: Mapping[str, Mapping[str, Any]]) -> list[S
             for context in scope.contexts:
                 found = {}
                 for gpus, domain in SCOPES:
-                    setting = Setting(model=model, stage="decode", context=context, hardware="gb300", gpus=gpus)
+                    setting = _scoped(model, context, gpus)
                     found[domain] = results.get(f"claims/{setting.stem}-domain-{domain}-{assumptions}")
                 known = {domain: data for domain, data in found.items() if data is not None}
                 if len(known) == len(found):

@@ -19,9 +19,6 @@ SEARCHES: tuple[Search, ...] = ("grid", "egraph")
 #: Batch sizes of the automatic search; the grid is swept at all powers of two.
 LADDER = tuple(4**k for k in range(11))
 
-#: Longest time for one setting by the automatic search: a guard, beyond which it returns what it has.
-LIMIT_S = 10.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
@@ -72,7 +69,7 @@ def frontier_jobs(scope: Scope, series: Iterable[Series] = SERIES) -> Iterator[J
                     **setting.asked(),
                     "search": each.search,
                     "assumptions": each.assumptions,
-                    **({"batch": LADDER, "limit_s": LIMIT_S} if each.search == "egraph" else {}),
+                    **({"batch": LADDER, "limit_s": scope.limit_s} if each.search == "egraph" else {}),
                 },
                 weight=_weight(setting, each),
             )

@@ -8,7 +8,7 @@ from rooflang.report.markdown import markdown_table
 from rooflang.report.numbers import show_count, show_error, show_rate, show_share
 from rooflang.report.reproduction.checks import CurveEnd, Gain, Gains, curve_ends, gains
 from rooflang.report.reproduction.figures import NUMBERS, draw_grid, draw_searches
-from rooflang.report.reproduction.frontiers import LADDER, LIMIT_S, Curve
+from rooflang.report.reproduction.frontiers import LADDER, Curve
 from rooflang.report.reproduction.interactive import PAGE, write_page
 from rooflang.report.reproduction.part import Done
 from rooflang.report.reproduction.points import published_points
@@ -50,7 +50,8 @@ def _intro(done: Done) -> str:
     refused = [curve for curve in done.select(search="grid", assumptions="paper") if not curve.points]
     text = (
         "Throughput over interactivity: the grid of the paper (DP, CP, PP, batch sizes 2ⁿ until out of memory), and "
-        f"the automatic search at batch sizes 4ⁿ up to {LADDER[-1]:,}, at most {LIMIT_S:.0f} s for each setting. "
+        f"the automatic search at batch sizes 4ⁿ up to {LADDER[-1]:,}, at most {done.scope.limit_s:g} s for each "
+        "setting. "
     )
     if written:
         text += f"[{PAGE}]({PAGE}) has all curves with plan and bottleneck of each point under the pointer. "
