@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rooflang.cli import options
+from rooflang.cli import agent_mcp, options
 from rooflang.cli.output import JsonTarget
 from rooflang.cli.program import Group
 from rooflang.cli.types import Known, hardware_names
@@ -19,9 +19,24 @@ Example:
 """
 
 
-@click.group("agent", cls=Group, epilog=_EXAMPLES)
+class _Doors(Group):
+    """A group whose commands `mcp` and `run` may be written as options, too."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args[:1] == ["--mcp"]:
+            args = ["mcp", *args[1:]]
+        elif args[:1] == ["--run"]:
+            args = ["run", *args[2:], *args[:2]]
+        return super().parse_args(ctx, args)
+
+
+@click.group("agent", cls=_Doors, epilog=_EXAMPLES)
 def command() -> None:
     """Plans made one primitive at a time: by a person, a script, or a language model."""
+
+
+command.add_command(agent_mcp.mcp)
+command.add_command(agent_mcp.run)
 
 
 @command.command("replay", epilog=_EXAMPLES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 import click
@@ -169,12 +169,13 @@ def check_size(ctx: click.Context, gpus: int | None, max_gpus: int | None) -> No
         )
 
 
-def spell(ctx: click.Context) -> str:
-    """The command line that gives the same result again, without defaults and options of output."""
+def spell(ctx: click.Context, *, without: Collection[str] = _OUTPUT) -> str:
+    """The command line that gives the same result again, without defaults and some parameters (default: those of
+    output)."""
     words = ctx.command_path.split()
     for param in ctx.command.params:
         assert param.name is not None
-        if ctx.get_parameter_source(param.name) is not ParameterSource.COMMANDLINE or param.name in _OUTPUT:
+        if ctx.get_parameter_source(param.name) is not ParameterSource.COMMANDLINE or param.name in without:
             continue
         if param.name not in ctx.params:  # the name of the model says it
             continue
