@@ -187,6 +187,10 @@ class _Draft:
     local_s: FloatArray
     exposed_s: FloatArray
 
+    def tier(self, tensor: Tensor, names: Names) -> str:
+        """The memory in which a tensor of the mode lies."""
+        return self.where.get(names.leaf_of(tensor.name)[0], HBM) if self.where else HBM
+
 
 def _costed(
     blocks: Blocks,
@@ -221,7 +225,7 @@ def _drafts(mode: Mode, names: Names, resting: Resting, pricing: Pricing, owners
     if any(names[t.name] == names[mode.op.output.name] for t in mode.op.operands):
         return
     for where in resting.where(mode):
-        lies = ((i, where.get(names.leaf_of(t.name)[0], HBM)) for i, t in enumerate(mode.op.operands))
+        lies = ((i, where.get(names.leaf_of(t.name)[0], HBM)) for i, t in enumerate(mode.op.operands if where else ()))
         cost = pricing.mode(mode, tuple((index, tier) for index, tier in lies if tier != HBM))
         local = pricing.spread(cost.local_s)
         if np.any(np.isfinite(local)):
@@ -269,7 +273,7 @@ def _values(
         mode = draft.mode
         for tensor, spec in zip((*mode.op.operands, mode.op.output), (*mode.operands, mode.out)):
             if names[tensor.name] in places:
-                places[names[tensor.name]][spec, draft.where.get(names.leaf_of(tensor.name)[0], HBM)] = None
+                places[names[tensor.name]][spec, draft.tier(tensor, names)] = None
     for transfer in block.transfers:
         name = names[transfer.tensor]
         if name in places and (owners or OWNER not in (*transfer.before, *transfer.after)):
@@ -314,8 +318,7 @@ def _numbered(draft: _Draft, names: Names, values: tuple[Value, ...]) -> CostedM
     mode = draft.mode
 
     def layout(tensor: Tensor, spec: Spec) -> int:
-        tier = draft.where.get(names.leaf_of(tensor.name)[0], HBM)
-        return values[names.number[names[tensor.name]]].layouts.place[spec, tier]
+        return values[names.number[names[tensor.name]]].layouts.place[spec, draft.tier(tensor, names)]
 
     reads = tuple(
         Read(operand=index, value=names.number[names[tensor.name]], layout=layout(tensor, spec))
@@ -323,7 +326,7 @@ def _numbered(draft: _Draft, names: Names, values: tuple[Value, ...]) -> CostedM
         if names[tensor.name] in names.number
     )
     leaves = tuple(
-        LeafRead(operand=index, leaf=leaf.name, spec=spec, tier=draft.where[leaf.name])
+        LeafRead(operand=index, leaf=leaf.name, spec=spec, tier=draft.where.get(leaf.name, HBM))
         for index, leaf, spec in _leaf_reads(mode, names)
     )
     made = names.number[names[mode.op.output.name]]

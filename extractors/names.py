@@ -33,6 +33,7 @@ class Names:
         self.number = {name: index for index, name in enumerate(self.tensors)}
         self._leaves = {t.name: t for t in kind.leaves}
         self._written: dict[str, str] = {}
+        self._homes: dict[str, tuple[str, bool]] = {}
         for op in kind.ops:
             place = op_kind(op.kind).in_place
             if place is not None:
@@ -48,7 +49,9 @@ class Names:
     def leaf_of(self, name: str) -> tuple[str, bool]:
         """The leaf in whose memory a tensor lies that stays between steps, and: is it the leaf itself, and not what was
         written into it in place? An empty name for other tensors."""
-        first, direct = self[name], True
-        while first in self._written:
-            first, direct = self._written[first], False
-        return (first, direct) if first in self._leaves else ("", direct)
+        if name not in self._homes:
+            first, direct = self[name], True
+            while first in self._written:
+                first, direct = self._written[first], False
+            self._homes[name] = (first, direct) if first in self._leaves else ("", direct)
+        return self._homes[name]

@@ -82,8 +82,15 @@ class Resting:
         return cls(names=names, at_rest=at_rest, far=far)
 
     def where(self, mode: Mode) -> Iterator[dict[str, str]]:
-        """The memories in which the leaves that a kernel touches may lie, leaf by leaf; nothing where one is not at
-        rest as the kernel reads it."""
+        """The memories in which the leaves that a kernel touches may lie, leaf by leaf, HBM if not said otherwise;
+        nothing where one is not at rest as the kernel reads it."""
+        if not self.far:
+            found = (
+                (self.names.leaf_of(t.name), spec) for t, spec in zip(mode.op.operands, mode.operands, strict=True)
+            )
+            if all(not leaf or not direct or (leaf, spec, HBM) in self.at_rest for (leaf, direct), spec in found):
+                yield {}
+            return
         touched: dict[str, list[str]] = {}
         for tensor, spec in zip(mode.op.operands, mode.operands, strict=True):
             leaf, direct = self.names.leaf_of(tensor.name)
