@@ -174,16 +174,19 @@ def _read(path: Path) -> Config:
     fields = _json(path)
     if not isinstance(fields, dict):
         raise ModelError("no model_type", where=str(path), expected="the config.json of a published checkpoint")
-    family = fields.get("model_type")
+    fields, family = _with_sidecar(fields, path), fields.get("model_type")
     if not isinstance(family, str) or family not in _FAMILIES:
         from rooflang.models.hf import read
 
-        return read(_with_sidecar(fields, path), str(path), others=_FAMILIES)
+        return read(fields, str(path), others=_FAMILIES)
     record: type[Any] = importlib.import_module(_FAMILIES[family]).Config
     try:
         return cast(Config, msgspec.convert(fields, record))
     except msgspec.ValidationError as error:
         raise ModelError(str(error), where=str(path)) from error
+    except ModelError as error:  # of the quantization, which knows the field but not the file
+        error.where = str(path)
+        raise
 
 
 def _json(path: Path) -> Any:

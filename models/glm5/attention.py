@@ -15,10 +15,10 @@ INDEX_PEAK = "fp8"
 INDEX_DTYPE = "fp8"
 
 
-def attention(s: Scope, x: Tensor, chosen: Tensor | None) -> tuple[Tensor, Tensor]:
+def attention(s: Scope, layer: int, x: Tensor, chosen: Tensor | None) -> tuple[Tensor, Tensor]:
     """Normed input x (rows hidden) → output (rows hidden), the residual not added, and the ids that the layer attends
     (rows chosen): those `chosen` before, or else its own indexer's."""
-    linear = s.config.linear_dtype
+    linear = s.config.formats.of("attention", layer)
     low = low_rank(s, x, linear)
     if chosen is None:
         keys = _keys(s, x, linear)

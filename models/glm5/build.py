@@ -36,7 +36,7 @@ def build(name: str, config: Glm5Config, workload: Workload, assumptions: Assump
 
 def _layer(s: Scope, layer: int, x: Tensor, chosen: Tensor | None) -> tuple[Tensor, Tensor]:
     """One layer: attention, then the feed-forward part, each normed before; and the ids that it attends."""
-    out, chosen = attention(s, s.norm("attn_norm", x, "hidden"), chosen)
+    out, chosen = attention(s, layer, s.norm("attn_norm", x, "hidden"), chosen)
     x = s.op("attn_add", "add", [x, out], f"{s.rows} hidden", group="residual")
     out = _ffn(s, layer, s.norm("ffn_norm", x, "hidden"))
     return s.op("ffn_add", "add", [x, out], f"{s.rows} hidden", group="residual"), chosen
@@ -71,9 +71,12 @@ def _ffn(s: Scope, layer: int, x: Tensor) -> Tensor:
     """Normed input x (rows hidden) → output (rows hidden), the residual not added."""
     c = s.config
     if layer < c.first_k_dense_replace:
-        return gated_ffn(s, "dense", x, "dense_ffn", c.linear_dtype, group="dense ffn")
+        return gated_ffn(s, "dense", x, "dense_ffn", c.formats.of("dense", layer), group="dense ffn")
     experts = Experts(
-        count=c.n_routed_experts, chosen=c.num_experts_per_tok, dtype=c.linear_dtype, router_dtype=c.router_dtype
+        count=c.n_routed_experts,
+        chosen=c.num_experts_per_tok,
+        dtype=c.formats.of("experts", layer),
+        router_dtype=c.router_dtype,
     )
     routed = experts.routed(s, x, experts.gates(s, experts.logits(s, x)))
-    return with_shared(s, x, routed, shared=c.n_shared_experts, dtype=c.linear_dtype)
+    return with_shared(s, x, routed, shared=c.n_shared_experts, dtype=c.formats.of("shared", layer))

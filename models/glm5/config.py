@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Literal
+from functools import cached_property
+from typing import Any, Literal
 
-from rooflang.models.common.config import Count, CountOrNone, Fp8Blocks, TextConfig, check_experts, expert_words
+from rooflang.models.common.config import Count, CountOrNone, TextConfig, check_experts, expert_words
+from rooflang.models.hf.fields import Fields
+from rooflang.models.hf.quantisation import Formats, read_formats
 
 _ROUTER_DTYPES = {"float32": "fp32", "bfloat16": "bf16"}
 
@@ -13,7 +16,7 @@ _ROUTER_DTYPES = {"float32": "fp32", "bfloat16": "bf16"}
 Indexer = Literal["full", "shared"]
 
 
-class Glm5Config(TextConfig, frozen=True, kw_only=True):
+class Glm5Config(TextConfig, frozen=True, kw_only=True, dict=True):
     """What the builder reads, under the names of the file. Other keys are ignored: they set numerics (rotary bases,
     epsilons, how scores are normalised), training or the tokenizer, and move no shape."""
 
@@ -39,7 +42,7 @@ class Glm5Config(TextConfig, frozen=True, kw_only=True):
     index_share_for_mtp_iteration: bool = False
     moe_router_dtype: Literal["float32", "bfloat16"] = "bfloat16"
 
-    quantization_config: Fp8Blocks | None = None
+    quantization_config: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if len(self.indexers) < self.num_hidden_layers:
@@ -47,6 +50,7 @@ class Glm5Config(TextConfig, frozen=True, kw_only=True):
         if self.indexers[0] == "shared":
             raise ValueError("indexer_types begins with 'shared': the first layer has no indexer before it")
         check_experts(self.num_experts_per_tok, self.n_routed_experts, "num_experts_per_tok")
+        assert self.formats  # reads them, and refuses what is not known
 
     @property
     def indexers(self) -> tuple[Indexer, ...]:
@@ -59,10 +63,11 @@ class Glm5Config(TextConfig, frozen=True, kw_only=True):
         """Layers that draft tokens (multi-token prediction)."""
         return self.num_nextn_predict_layers
 
-    @property
-    def linear_dtype(self) -> str:
-        """Dtype of the weights that the file's quantization covers."""
-        return "fp8_block" if self.quantization_config else "bf16"
+    @cached_property
+    def formats(self) -> Formats:
+        """Dtypes of the weights of every part of a layer. Those of the cache are the paper's."""
+        stated = {"quantization_config": self.quantization_config}
+        return read_formats(Fields(stated, "config.json"), self.num_hidden_layers)
 
     @property
     def router_dtype(self) -> str:

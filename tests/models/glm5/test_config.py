@@ -30,7 +30,7 @@ def write(path: Path, **changes: Any) -> Path:
         ({"indexer_types": ["none"] * 78}, "indexer_types"),
         ({"num_experts_per_tok": 300}, "300 of 256 experts"),
         ({"moe_router_dtype": "float64"}, "moe_router_dtype"),
-        ({"quantization_config": {"quant_method": "gptq"}}, "quant_method"),
+        ({"quantization_config": {"quant_method": "magic"}}, "quant_method"),
     ],
 )
 def test_unusable_configs_are_refused_with_the_field(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
@@ -40,5 +40,11 @@ def test_unusable_configs_are_refused_with_the_field(tmp_path: Path, changes: di
 
 def test_a_file_without_quantization_is_bf16(tmp_path: Path) -> None:
     config: Any = load(write(tmp_path / "glm.json", quantization_config=None)).config
-    assert config.linear_dtype == "bf16"
+    assert config.formats.of("experts", 5) == "bf16"
     assert load("glm-5.3").max_context == 1048576
+
+
+def test_parts_that_are_left_out_of_a_quantization(tmp_path: Path) -> None:
+    stated = {"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head", "model.layers.*.self_attn*"]}
+    config: Any = load(write(tmp_path / "glm.json", quantization_config=stated)).config
+    assert (config.formats.of("attention", 5), config.formats.of("experts", 5)) == ("bf16", "nvfp4")
