@@ -42,6 +42,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     - `reader`: for merges, the operator that reads the tensor; default: every reader where the merge applies.
     - `inner`: the operator that `fuse_kernels` computes inside the target. `after`: the one that waits for the target.
     - `keep`: the operand that is read instead of an identity that `remove_identity` leaves out (default: its first).
+    - `step`: the collective of the target, such as `all_reduce`, that `set_compute` puts on a stream.
     - `memory`: `hbm`, `dram` or `nvme`. `stream`, `stage`: where `set_compute` puts it. `mesh`, `stages`, `layers`: the
       mesh of a stage, the number of stages, the layers on each.
     - `parts`: for `split_kernel` of an operator that sums over the dim: the elements of each part, not over an axis but
@@ -59,6 +60,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     after: str = ""
     keep: str = ""
     memory: str = ""
+    step: str = ""
     stream: int | None = None
     stage: int | None = None
     mesh: tuple[int, ...] | None = None

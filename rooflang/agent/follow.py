@@ -39,7 +39,8 @@ def actions_of(plan: Plan, blocks: Blocks, whole: Blocks) -> Iterator[Action]:
     for before, after in plan.control:
         yield Action(primitive="add_control_edge", target=name_of[before], after=name_of[after])
     for kernel, stream in plan.streams.items():
-        yield Action(primitive="set_compute", target=name_of[kernel], stream=stream, only="this")
+        tensor, _, step = kernel.partition(" ") if kernel not in name_of else (name_of[kernel], "", "")
+        yield Action(primitive="set_compute", target=tensor, step=step, stream=stream, only="this")
 
 
 def _devices(plan: Plan, blocks: Blocks) -> Iterator[Action]:

@@ -133,6 +133,10 @@ class TensorView:
     graph: GraphView
     name: str
 
+    def set_compute(self, step: str, *, stream: int, only: str = "") -> Applied:
+        """Issue a collective that moves it, such as its all_reduce, on a stream."""
+        return self.graph._do("set_compute", self.name, step=step, stream=stream, only=only)
+
     def set_memory(self, memory: str = "", *, dim: str = "", axis: str = "", only: str = "") -> Applied:
         """Keep a leaf in a memory; or let the shares of a value that passes between blocks lie by a dim along axes."""
         return self.graph._do("set_memory", self.name, memory=memory, dim=dim, axis=axis, only=only)

@@ -10,12 +10,13 @@ from rooflang.agent.actions import GRAPH, Action
 from rooflang.agent.sites import Site, operator_site, pick, tensor_site
 from rooflang.agent.state import State
 from rooflang.agent.verdicts import asked, axes_of, needs
-from rooflang.agent.wiring import fixed
+from rooflang.agent.wiring import fixed, plan_of
 from rooflang.agent.world import World, bare
 from rooflang.errors import RefusedError, RooflangError
 from rooflang.hw.mesh import Mesh
 from rooflang.ir.cut import OWNER, REPLICATED
 from rooflang.ir.tensor import RESIDENT_ROLES, Tensor
+from rooflang.place.check import collectives
 from rooflang.place.grid import balanced, layer_labels, partition
 
 HBM = "hbm"
@@ -33,22 +34,42 @@ def set_compute(world: World, state: State, action: Action) -> State:
     if action.stage is not None:
         needs(action, "stage")
         return _on_stage(world, state, action)
-    needs(action, "stream")
-    return _on_stream(world, state, action)
+    needs(action, "stream", "step?")
+    if action.stream is None or action.stream >= MOST_STREAMS:
+        raise RefusedError("no-such-stream", f"stream {action.stream} of {MOST_STREAMS}")
+    names = _collectives(world, state, action) if action.step else _kernels(world, state, action)
+    streams = {**state.streams, **dict.fromkeys(names, action.stream)}
+    return replace(state, streams={name: stream for name, stream in sorted(streams.items()) if stream})
 
 
-def _on_stream(world: World, state: State, action: Action) -> State:
-    """A kernel goes to a stream, in the blocks that the action picks; they stay alike otherwise."""
+def _kernels(world: World, state: State, action: Action) -> list[str]:
+    """The target in the blocks that the action picks, which stay alike."""
     blocks = world.blocks(state.alike)
     kind, label, op = world.representative(blocks, action.target)
     asked(action, op, world.problem.cluster.device, f"stream {action.stream}")
-    if action.stream is None or action.stream >= MOST_STREAMS:
-        raise RefusedError("no-such-stream", f"stream {action.stream} of {MOST_STREAMS}")
     if op.output.name not in world.modes(kind, state.edits[kind.name], len(state.mesh.axes)):
         raise RefusedError("fused", f"{op.name} is no kernel of its own any more")
     labels = pick(state, kind, label, action.only) if action.only else kind.blocks
-    streams = {**state.streams, **{blocks.rename[each][op.name]: action.stream for each in labels}}
-    return replace(state, streams={name: stream for name, stream in sorted(streams.items()) if stream})
+    return [blocks.rename[each][op.name] for each in labels]
+
+
+def _collectives(world: World, state: State, action: Action) -> list[str]:
+    """The collective `step` of the target, a tensor, in the blocks that the action picks."""
+    blocks = world.blocks(state.alike)
+    tensor = world.tensor(action.target)
+    maker = world.graph.producer.get(tensor.name)
+    if maker is None:
+        raise RefusedError("no-such-step", f"{tensor.name} is a {tensor.role.value}: it rests where it is read")
+    kind, label, op = world.representative(blocks, maker.name)
+    labels = pick(state, kind, label, action.only) if action.only else kind.blocks
+    names = [f"{blocks.rename[each][op.output.name]} {action.step}" for each in labels]
+    axes = len(state.mesh.axes)
+    modes = {each.name: world.modes(each, state.edits[each.name], axes) for each in blocks.kinds}
+    _, plan = plan_of(state, blocks, modes, known={})
+    missing = set(names) - collectives(plan, blocks)
+    if missing:
+        raise RefusedError("no-such-step", f"there is no {sorted(missing)[0]}")
+    return names
 
 
 def _on_devices(world: World, state: State, action: Action) -> State:

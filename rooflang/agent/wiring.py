@@ -20,6 +20,7 @@ from rooflang.ir.kinds.fused import covered, fuse
 from rooflang.ir.layout import Choice, Mode, Transfer, make_mode, make_transfer
 from rooflang.ir.op import Op, op_kind, signature
 from rooflang.ir.tensor import RESIDENT_ROLES, Tensor
+from rooflang.place.check import collectives
 from rooflang.place.plan import BlockPlan, Plan
 from rooflang.rules.theory import fusion_of
 
@@ -199,7 +200,6 @@ def plan_of(
             continue
         ports = {t.name: boundary[blocks.port_group[(kind.name, t.name)]] for t in (*kind.inputs, *kind.outputs)}
         plans[kind.name], edits[kind.name] = lay_kind(kind, state.edits[kind.name], modes[kind.name], ports)
-    settled = replace(state, edits=edits, boundary=boundary)
     made_by = {op.name: op.output.name for op in blocks.graph.ops} if state.control or state.streams else {}
     plan = Plan(
         mesh=state.mesh,
@@ -207,10 +207,15 @@ def plan_of(
         blocks=plans,
         boundary=boundary,
         control=tuple((made_by[before], made_by[after]) for before, after in state.control),
-        streams={made_by[name]: stream for name, stream in state.streams.items()},
+        streams={made_by.get(name, name): stream for name, stream in state.streams.items()},
         origin="session",
     )
-    return settled, plan
+    streams = state.streams
+    if any(name not in made_by for name in streams):  # collectives, which merges and splits put others in place of
+        there = collectives(plan, blocks)
+        streams = {name: stream for name, stream in streams.items() if name in made_by or name in there}
+        plan = replace(plan, streams={made_by.get(name, name): stream for name, stream in streams.items()})
+    return replace(state, edits=edits, boundary=boundary, streams=streams), plan
 
 
 def _boundary(state: State, blocks: Blocks, modes: Mapping[str, Mapping[str, Mode]]) -> dict[int, Spec]:

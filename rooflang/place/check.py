@@ -30,6 +30,17 @@ def check_connected(plan: Plan, blocks: Blocks) -> None:
         _check_order(plan, blocks)
 
 
+def collectives(plan: Plan, blocks: Blocks) -> frozenset[str]:
+    """The collectives of a plan, by what they move and their kind, as streams name them."""
+    return frozenset(
+        f"{blocks.rename[label][block.source(step.tensor)]} {step.collective}"
+        for label in blocks.sequence
+        for block in (plan.blocks[blocks.kind_of[label]],)
+        for path in (*block.paths.values(), *block.exits.values())
+        for step in path
+    )
+
+
 def _check_order(plan: Plan, blocks: Blocks) -> None:
     """Control edges and streams are those of kernels, and no kernel waits for one that is issued after it."""
     kernels = {
@@ -38,7 +49,7 @@ def _check_order(plan: Plan, blocks: Blocks) -> None:
         for name in plan.blocks[blocks.kind_of[label]].modes
     }
     for name in (*plan.streams, *(name for pair in plan.control for name in pair)):
-        if name not in kernels:
+        if name not in kernels and not (name in plan.streams and name in collectives(plan, blocks)):
             raise PlacementError(f"no kernel makes {name}", where="plan", expected="kernels, in orders and streams")
     block_of = {op.output.name: op.block for op in blocks.graph.ops}
     order = sorted(

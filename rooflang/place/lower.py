@@ -196,6 +196,7 @@ class _Lowering:
                         reads=(self._there(before, f"{step.collective} of {actual}"),),
                         write=value,
                         transfer=step,
+                        stream=self.plan.streams.get(f"{actual} {step.collective}", 0),
                         aliases=before if step.free else None,
                     )
                 )

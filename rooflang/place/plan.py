@@ -61,8 +61,9 @@ class Plan:
     `stages[s]` are the labels of the blocks that stage s runs. `boundary[group]` is the spec of each port group.
     Stage s occupies the GPUs [s·n, (s+1)·n) with n = GPUs of the mesh. Kernels are named by the tensors that they make:
     of each pair in `control` the second waits for the first, which comes before it in program order anyway; `streams`
-    are those that are not issued on stream 0. `apart` are the operators of the initial graph that were taken apart
-    before anything was laid; blocks are those of the graph after it.
+    are those that are not issued on stream 0, collectives by what they move (`layers.0.down all_reduce`). `apart` are
+    the operators of the initial graph that were taken apart before anything was laid; blocks are those of the graph
+    after it.
     """
 
     mesh: Mesh

@@ -20,6 +20,14 @@ def two_branches() -> Graph:
     return g.build(local, norm)
 
 
+def between() -> Graph:
+    """A product between a norm and who reads it."""
+    g = GraphBuilder("between", batch=64, hidden=4096, wide=65536)
+    norm = g.op("norm", "rms_norm", [g.input("z", "batch wide")], "batch wide", over="wide")
+    local = g.op("local", "matmul", [g.input("x", "batch hidden"), g.weight("w1", "hidden wide")], "batch wide")
+    return g.build(local, g.op("act", "activation", [norm], "batch wide", function="silu"))
+
+
 def start() -> Session:
     session = Session.start(two_branches(), hardware="b300", gpus=8, overlap="none")
     session.run("split_kernel norm dim=batch\nmerge_gather_broadcast norm")
@@ -66,3 +74,24 @@ def test_what_hangs_on_an_order_stays_a_kernel() -> None:
     session.apply("fuse_kernels act inner=up")
     with pytest.raises(RefusedError, match="no kernel of its own"):
         session.apply("set_compute up stream=1")
+
+
+def test_collectives_have_streams_too() -> None:
+    session = Session.start(between(), hardware="b300", gpus=8, overlap="none")
+    session.run("split_kernel norm dim=batch\nmerge_gather_broadcast norm")
+    one = session.simulate()
+    session.graph.tensor("norm").set_compute("all_gather", stream=1)  # it need not wait for the product any more
+    assert session.simulate().step_s < one.step_s
+    assert session.plan.streams == {"norm all_gather": 1}
+    again = Session.start(between(), hardware="b300", gpus=8, overlap="none")
+    again.follow(session.certificate())
+    assert again.certificate() == session.certificate()
+    for line, said in [
+        ("set_compute norm step=all_reduce stream=1", "no norm all_reduce"),
+        ("set_compute z step=all_gather stream=1", "z is a input"),
+        ("set_compute norm step=all_gather stream=99", "stream 99 of 64"),
+    ]:
+        with pytest.raises(RefusedError, match=said):
+            session.apply(line)
+    session.apply("dup_kernel norm")  # and the gather with its stream is gone
+    assert session.plan.streams == {}

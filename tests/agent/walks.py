@@ -18,6 +18,7 @@ from rooflang.ir.lifted import check_layout, cut_labels
 from rooflang.ir.op import signature
 from rooflang.ir.shrink import shrunk
 from rooflang.place.certificate import certificate, replay
+from rooflang.place.check import collectives
 from rooflang.search.sample import Sample
 
 from .graphs import decode, layers
@@ -73,6 +74,9 @@ def random_action(session: Session, rng: Random, counts: Counter[str]) -> Action
     pool.setdefault("set_compute", []).append(
         Action(primitive="set_compute", target=rng.choice(ops), stream=rng.randrange(3))
     )
+    for name in sorted(collectives(session.plan, session.placed.blocks))[:3]:
+        tensor, _, step = name.rpartition(" ")
+        pool["set_compute"].append(Action(primitive="set_compute", target=tensor, step=step, stream=rng.randrange(3)))
     if parting := _parting(session):
         pool.setdefault("split_kernel", []).extend(parting)
     sums = [action for action in pool.get("split_kernel", ()) if _sums(session, action)]
