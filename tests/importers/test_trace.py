@@ -13,7 +13,8 @@ from rooflang.errors import GraphError
 from rooflang.importers import compare, graph_work, read_exported, read_trace, to_graph
 from rooflang.importers.work import Work, product_work
 from rooflang.ir import GraphBuilder
-from rooflang.models import Workload, load
+from rooflang.models import Model, Workload, load
+from rooflang.models.hf import read
 
 DATA = Path(__file__).parent / "data"
 
@@ -133,3 +134,26 @@ def test_work_of_a_model_has_the_operations_of_its_products(name: str, stage: st
         if work is not None and work.sort == "product":
             counted = sum(op_kind(op.kind).flops(op, graph.sizes, graph.sizes).values())
             assert work.flops == pytest.approx(counted, rel=1e-12), op.name
+
+
+def test_the_builder_of_models_does_what_the_recorded_model_has_run() -> None:
+    """The recorded module is a Qwen 2 of this size, but that it runs its head on all positions."""
+    fields = {
+        "model_type": "qwen2",
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "vocab_size": 100,
+        "max_position_embeddings": 64,
+    }
+    model = Model(name="recorded", config=read(fields, "config.json"))
+    graph = model.build(Workload(stage="prefill", context=16, batch=2))
+    found = compare(graph_work(graph), read_trace(DATA / "profile.json"))
+    ours, theirs = found.products.pop((32, 64))
+    assert found.products == {(2, 64): (100, 0)}
+    assert theirs - ours == 100
+    products, attention = found.lines
+    assert products.flops[1] - products.flops[0] == 2 * (32 - 2) * 64 * 100
+    assert attention.flops[0] == attention.flops[1]
