@@ -8,18 +8,20 @@ bound allows for more are extracted from in earnest, and the best plan is simula
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from rooflang.cost.tiers import HBM
 from rooflang.errors import CapacityError
 from rooflang.search.effort import EFFORT, Effort
 from rooflang.search.evaluate import evaluate
 from rooflang.search.fix import FREE, Fixed
-from rooflang.search.part import Best, Looked, Part, Way
+from rooflang.search.part import Best, Looked, Way
 from rooflang.search.point import Evaluated, Found, Point, nearer
 from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
+from rooflang.search.workers import Workers
 from rooflang.sim.result import Overlap
 
 #: A plan that the simulation finds too large is extracted again, with so much more of the memory left free.
@@ -91,34 +93,44 @@ def _search(
     way: Way, degrees: Sequence[int], wanted: Iterable[int], every: bool, progress: Progress, tally: _Tally
 ) -> None:
     """Search with leaves in the memories of `way`, for the batch sizes that are `wanted`."""
-    parts = []
-    for stages in degrees:
-        if progress.expired:
-            break
-        parts.append(Part.of(way, stages, progress))
-        if parts[-1].cut_short:
-            progress.note("node limit")
-    looked = [one for part in parts for one in part.looked()]
-    for part in parts:
-        full: list[int] = []
-        for at, batch in enumerate(way.batches):
+    with Workers(way, way.effort.jobs) as workers:
+        looked: list[Looked] = []
+        opened: list[int] = []
+        for part in workers.open(degrees, progress):
+            looked += part.looked
+            opened.append(part.stages)
+            if part.cut_short:
+                progress.note("node limit")
             if progress.expired:
                 return
-            if batch not in wanted or _hopeless(batch, full, way.problem.cluster.gpus // part.stages):
-                continue
-            limit_s = _dominated_from(way, part.stages, at, looked, tally.points)
-            if not _settle(way, part, at, limit_s, progress, tally):
-                full.append(batch)
+        asked = [
+            (at, stages, limit_s, workers.best(stages, at, limit_s, progress))
+            for at, batch in enumerate(way.batches)
+            if batch in wanted
+            for stages in opened
+            for limit_s in [_dominated_from(way, stages, at, looked, tally.points)]
+        ]
+        for at, stages, limit_s, result in asked:
+            if progress.expired:
+                return
+            progress.say(f"batch {way.batches[at]}, pipeline {stages}")
+            _settle(way, at, result(), partial(workers.best, stages, at, limit_s, progress), progress, tally)
 
 
-def _settle(way: Way, part: Part, at: int, limit_s: float, progress: Progress, tally: _Tally) -> bool:
-    """Find the best plan for a batch size and a number of stages; False if nothing fits there."""
-    reserve_bytes = 0.0
-    for _ in range(2):
-        best = part.best(at, limit_s, progress, reserve_bytes)
-        tally.add(best)
+def _settle(
+    way: Way,
+    at: int,
+    best: Best,
+    again: Callable[[float], Callable[[], Best]],
+    progress: Progress,
+    tally: _Tally,
+) -> None:
+    """Simulate the best plan for a batch size and a number of stages; if it is too large, ask for another one `again`,
+    that leaves more of the memory free."""
+    tally.add(best)
+    for last in (False, True):
         if best.plan is None:
-            return not best.full
+            return
         tally.count(simulated=1)
         try:
             point = evaluate(
@@ -132,11 +144,11 @@ def _settle(way: Way, part: Part, at: int, limit_s: float, progress: Progress, t
         except CapacityError as error:
             tally.count(out_of_memory=1)
             tally.nearest = nearer(tally.nearest, error)
-            reserve_bytes = _SPARE * (error.needs_bytes - way.problem.cluster.device.hbm_bytes)
+            if not last:
+                best = again(_SPARE * (error.needs_bytes - way.problem.cluster.device.hbm_bytes))()
             continue
         tally.points.append(point)
-        return True
-    return False
+        return
 
 
 def _scope(way: Way, progress: Progress) -> str:
@@ -145,12 +157,6 @@ def _scope(way: Way, progress: Progress) -> str:
     if progress.stopped_by == "node limit":
         scope += ", in e-graphs cut off by the node limit"
     return scope
-
-
-def _hopeless(batch: int, full: Sequence[int], ranks: int) -> bool:
-    """Does a batch size not fit because a smaller one did not? Only if that one divides over as many of the ranks:
-    7 requests on each of 8 GPUs may be too much where 8 are one for each."""
-    return any(math.gcd(smaller, ranks) % math.gcd(batch, ranks) == 0 for smaller in full)
 
 
 def _dominated_from(way: Way, stages: int, at: int, looked: Sequence[Looked], points: Sequence[Point]) -> float:

@@ -89,13 +89,12 @@ class Looked:
 class Best:
     """The end of a search for one batch size and number of stages.
 
-    `plan` is None where nothing was found: because nothing fits (`full`), because what there may be is dominated, or
-    because nothing is possible. `bound_s` holds for all meshes. The counts are those of `Evaluated`.
+    `plan` is None where nothing was found: because nothing fits, because what there may be is dominated, or because
+    nothing is possible. `bound_s` holds for all meshes. The counts are those of `Evaluated`.
     """
 
     plan: Plan | None = None
     bound_s: float = math.inf
-    full: bool = False
     nearest: CapacityError | None = None
     looked_at: int = 0
     screened_out: int = 0
@@ -105,12 +104,14 @@ class Best:
 
 @dataclass(kw_only=True, eq=False)
 class Part:
-    """The meshes for one number of stages. `cut_short` says that a saturation ended at the limit of nodes."""
+    """The meshes for one number of stages. `cut_short` says that a saturation ended at the limit of nodes. Batch sizes
+    are asked for in ascending order: where one does not fit, larger ones are not tried."""
 
     way: Way
     stages: int
     found: list[Configuration] = field(default_factory=list)
     cut_short: bool = False
+    _full: list[int] = field(default_factory=list)
 
     @classmethod
     def of(cls, way: Way, stages: int, progress: Progress) -> Part:
@@ -214,12 +215,15 @@ class Part:
     def best(self, at: int, limit_s: float, progress: Progress, reserve_bytes: float = 0.0) -> Best:
         """The best plan for a batch size, to the gap asked for, that leaves so much of HBM free; if there is one faster
         than `limit_s`."""
+        batch = self.way.batches[at]
+        if _hopeless(batch, self._full, self.way.problem.cluster.gpus // self.stages):
+            return Best()
         best: Extraction | None = None
         nearest: CapacityError | None = None
         bound_s, full, cut_off, unsure = math.inf, False, False, False
         screened_out = impossible = extracted = 0
         for config in sorted(self.found, key=lambda each: self._promise(each, at)):
-            progress.say(f"batch {self.way.batches[at]}, {config.name}")
+            progress.say(f"batch {batch}, {config.name}")
             cutoff_s = limit_s if best is None else min(limit_s, best.value_s / (1.0 + self.way.effort.gap))
             least_s = float(config.survey.bounds_s[at])
             if cutoff_s <= least_s < math.inf:
@@ -247,10 +251,11 @@ class Part:
             extracted += 1
             if best is None or found.value_s < best.value_s:
                 best = found
+        if best is None and full and not cut_off and not unsure and not reserve_bytes:
+            self._full.append(batch)
         return Best(
             plan=None if best is None else best.plan("e-graph"),
             bound_s=bound_s,
-            full=best is None and full and not cut_off and not unsure,
             nearest=nearest,
             looked_at=len(self.found),
             screened_out=screened_out,
@@ -277,3 +282,9 @@ class Part:
             repartition=self.way.fixed.partition is None,
             pool=config.survey.pool,
         )
+
+
+def _hopeless(batch: int, full: Sequence[int], ranks: int) -> bool:
+    """Does a batch size not fit because a smaller one did not? Only if that one divides over as many of the ranks:
+    7 requests on each of 8 GPUs may be too much where 8 are one for each."""
+    return any(math.gcd(smaller, ranks) % math.gcd(batch, ranks) == 0 for smaller in full)
