@@ -27,7 +27,7 @@ from rooflang.ir.cut import Spec
 from rooflang.ir.op import signature
 from rooflang.place.grid import SEQ, grid_plan, layer_labels
 from rooflang.place.words import cut_word
-from rooflang.search.problem import Problem
+from rooflang.search.problem import BATCH, Problem
 from rooflang.search.sizes import grid_shapes, pipeline_degrees
 from rooflang.search.space import OpRule, Space
 from rooflang.sim.result import Overlap
@@ -271,5 +271,27 @@ def _cuts(problem: Problem, group: str, value: str) -> dict[str, int]:
         word = known[_plain(match["dim"])]
         if word in out:
             raise ValueRangeError(f"{word} is named twice", where=where, expected="each dim once")
-        out[word] = _count(match["parts"], where)
+        out[word] = _divisor(problem, group, word, _count(match["parts"], where))
     return out
+
+
+def _divisor(problem: Problem, group: str, word: str, parts: int) -> int:
+    """The number of parts, where some operator of the group has an extent that it divides. Batch sizes are not known
+    yet. Raises `ValueRangeError` that lists the numbers which do."""
+    graph = problem.graph
+    extents = {
+        graph.sizes[cut.dim] // cut.multiple_of
+        for op in graph.ops
+        if op.group == group
+        for cut in signature(op)
+        if cut.dim and cut_word(cut, graph.words) == word
+    }
+    if word == BATCH or any(extent % parts == 0 for extent in extents):
+        return parts
+    most = problem.cluster.gpus
+    fitting = sorted({n for extent in extents for n in range(1, min(extent, most) + 1) if extent % n == 0})
+    raise ValueRangeError(
+        f"{' or '.join(f'{extent:,}' for extent in sorted(extents))} along {word} do not divide into {parts} equal parts",
+        where=f"--fix {group}",
+        expected="one of " + ", ".join(map(str, fitting)),
+    )

@@ -83,6 +83,7 @@ def test_dims_may_be_named_by_word_or_label() -> None:
         ("mesh=2xx", ValueRangeError, "above 0"),
         ("partition=3,,4", ValueRangeError, "cannot read the partition"),
         ("pp=-2", ValueRangeError, "above 0"),
+        ("experts=expert:5", ValueRangeError, "do not divide into 5 equal parts"),
     ],
 )
 def test_what_cannot_be_read(text: str, error: type[RooflangError], told: str) -> None:
