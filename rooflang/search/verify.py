@@ -20,9 +20,9 @@ from rooflang.ir.graph import Graph
 from rooflang.models import Model
 from rooflang.place.certificate import replay
 from rooflang.place.script import first_difference
-from rooflang.search.evaluate import evaluate
 from rooflang.search.inputs import digest, stated_assumptions
 from rooflang.search.point import PRICE, RESULT_SCHEMA, Point, usd_per_million_tokens
+from rooflang.search.prepared import Prepared
 from rooflang.search.problem import Problem
 from rooflang.search.validate import Validation, evaluated, validate
 from rooflang.sim.result import Overlap
@@ -97,7 +97,7 @@ def verify_plan(
     """
     data = _read(Path(path))
     inputs = _field(data, "inputs", dict, "result")
-    problem = _problem(inputs, model, hardware)
+    problem = stated_problem(inputs, model, hardware)
     if inputs.get("hash") != digest({key: value for key, value in inputs.items() if key != "hash"}):
         raise PlacementError("the inputs have another hash than the one stated", where="inputs")
     overlap = _field(inputs, "overlap", str, "inputs")
@@ -146,7 +146,9 @@ def _points(data: Json) -> Iterator[tuple[str, Json]]:
         yield f"frontier[{index}]", point
 
 
-def _problem(inputs: Json, model: str | Path | Model | Graph | None, hardware: str | Path | Cluster | None) -> Problem:
+def stated_problem(
+    inputs: Json, model: str | Path | Model | Graph | None = None, hardware: str | Path | Cluster | None = None
+) -> Problem:
     """The task that the file says it solved, built anew. Raises `PlacementError` where it is another one."""
     problem = Problem.of(
         model if model is not None else _field(inputs, "model", str, "inputs"),
@@ -170,14 +172,12 @@ def _problem(inputs: Json, model: str | Path | Model | Graph | None, hardware: s
 
 def _check(problem: Problem, stated: Json, overlap: Overlap, seed: int, gpu_hour_usd: float | None) -> VerifiedPoint:
     """One point: its script, its values, its numbers, and its price if a GPU's hour has one."""
-    certificate = _field(stated, "certificate", dict, "point")
-    problem = _on_its_gpus(problem, stated).for_script(certificate)
-    plan = replay(certificate, problem.blocks, problem.cluster)
-    found = evaluated(plan, problem.blocks, seed=seed)
+    prepared = stated_plan(problem, stated)
+    certificate, batch = stated["certificate"], prepared.batch
+    found = evaluated(prepared.plan, prepared.problem.blocks, seed=seed)
     _check_evidence(certificate, found)
-    batch = problem.check_batch(_field(stated, "batch", int, "point"))
     again = replace(
-        evaluate(problem, plan, batch, overlap=overlap),
+        prepared.point(overlap=overlap),
         origin=str(stated.get("origin", "")),
         bound_s=stated.get("bound_s"),
         bound_scope=str(stated.get("bound_scope", "")),
@@ -187,6 +187,15 @@ def _check(problem: Problem, stated: Json, overlap: Overlap, seed: int, gpu_hour
     _compare(stated, again.to_json() | price, "")
     _check_bound(stated)
     return VerifiedPoint(batch=batch, plan=again.plan, steps=_steps(certificate), evaluated=found.to_json())
+
+
+def stated_plan(problem: Problem, stated: Json) -> Prepared:
+    """A point of a file, its plan rebuilt from the certificate, at its batch size. Raises `PlacementError` and
+    `ValueRangeError`."""
+    certificate = _field(stated, "certificate", dict, "point")
+    problem = _on_its_gpus(problem, stated).for_script(certificate)
+    plan = replay(certificate, problem.blocks, problem.cluster)
+    return Prepared(problem=problem, plan=plan, batch=problem.check_batch(_field(stated, "batch", int, "point")))
 
 
 def _check_evidence(certificate: Json, found: Validation) -> None:
