@@ -89,7 +89,7 @@ def command(
     needs = model_needs(model, stage=stage, contexts=contexts, batches=batches, assumptions=taken)
     if plot is not None:
         with replacing(plot, where="--plot") as path:
-            draw_needs(needs, f"{Path(model).stem}, {stage}, {profile} assumptions", path, device=device)
+            draw_needs(needs, f"{Path(model).name}, {stage}, {profile} assumptions", path, device=device)
     if target is not None:
         asked = {"model": model, "stage": stage, "context": contexts, "batch": batches, "hardware": hardware}
         target.write(needs_json(needs, {**asked, "assumptions": profile}))

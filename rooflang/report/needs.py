@@ -23,10 +23,10 @@ from rooflang.ir.tensor import Num, Role, Tensor
 from rooflang.models import Model, Workload, load
 from rooflang.models.workload import Stage
 
-#: Parts of a model by the groups of its operators, in the order in which they are shown.
+#: Parts of a model by the groups of its operators, in the order in which they are shown. Experts are FFNs, too.
 PARTS = {
-    "attention": ("attention", "projections", "kv cache", "state", "compressor", "indexer"),
-    "MoE": ("experts", "shared expert", "latent adapters", "dense ffn", "ffn"),
+    "attention": ("attention", "projections", "rope", "kv cache", "state", "compressor", "indexer"),
+    "FFN": ("experts", "shared expert", "latent adapters", "dense ffn", "ffn"),
     "routing": ("router", "dispatch"),
     "head": ("head", "embedding"),
     "other": (),

@@ -17,7 +17,7 @@ def steps() -> list[StepNeed]:
     empty = {part: Need(flops={}) for part in PARTS}
     attention = Need(kv_bytes=4e9, flops={"fp8": 1e11})
     experts = Need(weight_bytes=3e9, activation_bytes=1e9, flops={"fp4": 9e11})
-    parts = {**empty, "attention": attention, "MoE": experts}
+    parts = {**empty, "attention": attention, "FFN": experts}
     return [StepNeed(context=context, batch=batch, parts=parts) for context in (4096, 65536) for batch in (1, 16)]
 
 
@@ -40,7 +40,7 @@ def test_json_has_totals_and_parts(steps: list[StepNeed]) -> None:
     told = needs_json(steps, {"model": "some"})
     assert told["inputs"] == {"model": "some"}
     assert told["steps"][0]["total"]["bytes"] == 8e9
-    assert told["steps"][0]["parts"]["MoE"]["weight_bytes"] == 3e9
+    assert told["steps"][0]["parts"]["FFN"]["weight_bytes"] == 3e9
 
 
 def test_a_figure_has_its_three_panels(steps: list[StepNeed], tmp_path: Path) -> None:
