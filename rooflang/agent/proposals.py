@@ -44,7 +44,8 @@ def proposals(session: Session, filter: str = "", *, predict: bool = True, limit
 
     `filter` are words that all have to fit: patterns (`*` is anything), each of which the primitive or some name in the
     action has to match, such as the operator's. With `predict` the best come first; `limit` is how many at most (0:
-    all), of those that are looked at. Edits that hold for all blocks of a kind are proposed, `only` is for who asks.
+    all), of those that are looked at. Edits that hold for all blocks of a kind are proposed, `only` is for who asks;
+    control edges, streams and parts, of which there are too many, are not proposed.
     """
     words = filter.split()
     estimator = Estimator(session.world)

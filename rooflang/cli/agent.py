@@ -10,7 +10,7 @@ from rooflang.cli import agent_mcp, options
 from rooflang.cli.output import JsonTarget
 from rooflang.cli.program import Group
 from rooflang.cli.types import Known, hardware_names
-from rooflang.errors import ValueRangeError
+from rooflang.errors import RooflangError, ValueRangeError
 
 _EXAMPLES = """\b
 Example:
@@ -52,7 +52,8 @@ command.add_command(agent_mcp.run)
 def replay(file: str, model: str | None, hardware: str | None, target: JsonTarget | None) -> None:
     """Replay a journal, simulating after each of its lines.
 
-    Every line passes the checks that it passed when it was written; the first that does not apply is named. With --json
+    Every line passes the checks that it passed when it was written; the first that does not apply is named, and the
+    lines before it are told. With --json
     the plan that it ends with is written as a result, which `rooflang verify` checks and `rooflang simulate --replay`
     looks into.
     """
@@ -68,8 +69,12 @@ def replay(file: str, model: str | None, hardware: str | None, target: JsonTarge
         for step in replayed(_text(file), where=file, model=model, hardware=hardware):
             steps.append(step)
             progress.say(f"{step[0].actions} actions: {step[0].line}")
-    finally:
         progress.done()
+    except (RooflangError, KeyboardInterrupt):
+        progress.done()
+        if steps:  # what was replayed by then is told
+            click.echo(show_rows([row for row, _ in steps]), err=target is not None and target.path is None)
+        raise
     rows, session = [row for row, _ in steps], steps[-1][1]
     if target is not None:
         point = session.point()

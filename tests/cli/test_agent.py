@@ -46,6 +46,7 @@ def test_the_line_that_does_not_apply_is_named(run: Run, folder: Path, graph: st
     told = run("agent", "replay", write(folder, JOURNAL), "--model", graph)
     assert told.exit_code == 2
     assert "plan.journal:8" in told.output
+    assert "data_parallel axis=x" in told.output
     assert "'sum'" in told.output
 
 
