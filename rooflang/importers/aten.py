@@ -1,4 +1,4 @@
-"""What the operators of ATen, PyTorch's library, are here. One without a kind becomes `pointwise` or `opaque`."""
+"""What the operators of ATen, PyTorch's library, are here. One without a kind is `pointwise`, `rowwise` or `opaque`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from rooflang.importers import attention, moves, products
 from rooflang.importers.draft import AxisName, Draft, Value
 from rooflang.importers.exported import Node
+from rooflang.importers.rows import rowwise
 from rooflang.importers.step import Step
 
 Handler = Callable[[Step], Value | None]
@@ -36,6 +37,8 @@ def translate(draft: Draft, node: Node, values: Mapping[str, Value]) -> Value:
         found = _activation(step, _ACTIVATIONS[name])
     elif name in _POINTWISE:
         found = _pointwise(step, name)
+    if found is None:
+        found = rowwise(step)
     return step.opaque() if found is None else found
 
 

@@ -15,6 +15,8 @@ DENSE_CASES: dict[str, Case] = {
     "append_by_head": line("kv_append", "b kv h", "=b ctx kv h", out="b ctx kv h"),
     "window_by_head": line("last_window", "b seq kv h", out="b window kv h"),
     "pointwise": line("pointwise", "b t h", "t h", out="h b t"),
+    "rowwise": line("rowwise", "b t h", "t h k", out="t b n", function="cat"),
+    "rowwise_whole": line("rowwise", "b h", out="h b", flops=2.0),
     "opaque": line("opaque", "b h", "*h k", out="b n", flops=3.0),
     "scale": line("scale", "b h", out="h b", factor=-1.5),
     "gated_activation": line("gated_activation", "b h t", "t b h", out="b t h", function="gelu"),

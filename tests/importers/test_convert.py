@@ -13,6 +13,7 @@ from rooflang.importers import Exported, graph_work, read_exported, to_graph
 from rooflang.ir import Graph, Role
 from rooflang.ir.blocks import split_blocks
 from rooflang.ir.evaluate import evaluate, random_leaves
+from rooflang.ir.op import signature
 from rooflang.ir.text import dump, parse
 
 from .program import Program
@@ -172,10 +173,51 @@ def test_pieces_of_an_axis(target: str, how: Any, sizes: tuple[int, ...]) -> Non
 
 def test_one_of_other_outputs_is_opaque() -> None:
     p = Program()
-    found = p.several("topk.default", p.leaf("x", 2, 6), 3)
+    found = p.several("unknown.default", p.leaf("x", 2, 6), 3)
     graph = to_graph(p.end(p.op("getitem", found, 0, shape=(2, 3))))
     assert kinds(graph) == ["opaque"]
     assert [t.name for t in graph.ops[0].operands] == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("target", "args", "shape", "kept"),
+    [
+        ("sum.dim_IntList", ([-1],), (2, 3), 2),
+        ("sum.dim_IntList", ([-1], True), (2, 3, 1), 2),
+        ("mean.dim", ([0, 2],), (3,), 1),
+        ("cumsum.default", (1,), (2, 3, 4), 2),
+        ("select.int", (1, 0), (2, 4), 2),
+        ("slice.Tensor", (2, 1, 3), (2, 3, 2), 2),
+        ("flip.default", ([1],), (2, 3, 4), 2),
+    ],
+)
+def test_what_works_along_some_axes_may_be_cut_by_the_others(
+    target: str, args: tuple[Any, ...], shape: tuple[int, ...], kept: int
+) -> None:
+    p = Program()
+    x = p.leaf("x", 2, 3, 4)
+    y = p.op(target, x, *args, shape=shape)
+    graph = to_graph(p.end(p.op("relu.default", y, shape=shape)), dims={"x": ("a", "b", "c")})
+    op = graph.ops[0]
+    assert op.kind == "rowwise"
+    assert len(signature(op)) == kept
+    assert {cut.dim for cut in signature(op)} <= {"a", "b", "c"}
+
+
+def test_tensors_are_joined_along_one_axis() -> None:
+    p = Program()
+    x, y = p.leaf("x", 2, 3), p.leaf("y", 2, 5)
+    graph = to_graph(p.end(p.op("cat.default", [{"ref": x}, {"ref": y}], -1, shape=(2, 8))))
+    (op,) = graph.ops
+    assert [cut.dim for cut in signature(op)] == ["batch"]
+    assert [t.name for t in op.operands] == ["x", "y"]
+
+
+@pytest.mark.parametrize(("target", "args"), [("sum.default", ()), ("max.default", ()), ("mean.dim", ([0, 1],))])
+def test_what_works_along_all_axes_is_opaque(target: str, args: tuple[Any, ...]) -> None:
+    p = Program()
+    graph = to_graph(p.end(p.op(target, p.leaf("x", 2, 3), *args, shape=(1,))))
+    assert kinds(graph) == ["opaque"]
 
 
 def test_what_crosses_axes_is_opaque() -> None:
@@ -199,10 +241,10 @@ def test_masks_gather_and_other_operators_are_read_too() -> None:
     p = Program()
     x, mask = p.leaf("x", 2, 2, 3, 4), p.leaf("mask", 3, 3)
     y = p.op("scaled_dot_product_attention.default", x, x, x, mask, shape=(2, 2, 3, 4))
-    z = p.op("topk.default", y, 2, shape=(2, 2, 3, 2))
+    z = p.op("unknown.default", y, 2, shape=(2, 2, 3, 2))
     names = {"x": ("batch", "h", "seq", "d"), "mask": ("m0", "m1")}
     graph = to_graph(p.end(z), dims=names)
-    assert [op.attr("function") for op in graph.ops] == ["scaled_dot_product_attention", "topk"]
+    assert [op.attr("function") for op in graph.ops] == ["scaled_dot_product_attention", "unknown"]
 
 
 def test_what_nothing_reads_is_left_out_and_nothing_is_no_program() -> None:

@@ -2,10 +2,13 @@
 
 - `pointwise`: some function, called `function`, of elements that stand at the same place: products, differences,
   powers, comparisons. An operand without a label of the output is the same along it. Every label may be cut.
+- `rowwise`: some function of rows: what comes out depends on what its operands hold at the same place of the labels
+  that both have. Labels that only operands or only the output have are the row: a concatenation or a cumulative sum
+  along one of them, a maximum over it. Labels of rows may be cut.
 - `opaque`: some function of all of its operands. Nothing is known that would allow a cut, so that every rank runs all
-  of it. `flops` is how many operations it takes for each element of its output.
+  of it. `flops` is how many operations it takes for each element of its output, and so for `rowwise`.
 
-What the two compute is not known either: their references are functions of the same kind, so that a plan that moves
+What they compute is not known either: their references are functions of the same kind, so that a plan that moves
 the wrong data to them is found.
 """
 
@@ -34,13 +37,19 @@ def _check_pointwise(op: Op) -> None:
             )
 
 
-def _check_opaque(op: Op) -> None:
+def _check_stated(op: Op) -> None:
     _check_operands(op)
     if op.attr("flops", 0.0) < 0:
         raise GraphError(f"{op.name}: flops={op.attr('flops')}", expected="0 or more for each element of the output")
 
 
-def _opaque_flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
+def _shared(op: Op) -> list[str]:
+    """Labels of rows: those of the output that an operand has."""
+    held = {d for tensor in op.operands for d in tensor.dims}
+    return [d for d in op.output.dims if d in held]
+
+
+def _stated_flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
     return {op.peak: op.attr("flops", 0.0) * op.output.elements(local)}
 
 
@@ -57,12 +66,23 @@ register(
 )
 register(
     OpKind(
+        name="rowwise",
+        summary="some function of each row, the labels that operands and output share",
+        cuts=lambda op: tuple(pars(op, _shared(op))),
+        flops=_stated_flops,
+        attrs={"function": (str,), "flops": NUMBER},
+        refuses=lambda op: dict.fromkeys((d for d in op.labels if d not in _shared(op)), "it is a part of the row"),
+        check=_check_stated,
+    )
+)
+register(
+    OpKind(
         name="opaque",
         summary="some function of all of its operands, which nothing may cut",
         cuts=lambda op: (),
-        flops=_opaque_flops,
+        flops=_stated_flops,
         attrs={"function": (str,), "flops": NUMBER},
         refuses=lambda op: dict.fromkeys(op.labels, "what it computes is not known"),
-        check=_check_opaque,
+        check=_check_stated,
     )
 )

@@ -25,5 +25,26 @@ def _opaque(op: Op, where: Where, operands: Arrays) -> Array:
     return np.asarray(np.arange(int(np.prod(shape, dtype=int))).reshape(shape) + total)
 
 
+def _rowwise(op: Op, where: Where, operands: Arrays) -> Array:
+    """The number of the element within its row, plus the sum of all elements of that row, each by its own number."""
+    out = op.output.dims
+    held = {d for tensor in op.operands for d in tensor.dims}
+    total = sum(_of_rows(op, where, array, i) for i, array in enumerate(operands))
+    for number, label in enumerate(out):
+        if label not in held:
+            total = total + (number + 1) * spread(where.ids[label], (label,), out)
+    return np.array(np.broadcast_to(np.asarray(total), tuple(len(where.ids[d]) for d in out)))
+
+
+def _of_rows(op: Op, where: Where, array: Array, index: int) -> Array:
+    """What one operand adds to each row, over the labels of the output."""
+    dims, out = op.operands[index].dims, op.output.dims
+    for label in [d for d in dims if d not in out]:
+        array = array * spread(where.ids[label] % 7 + index + 1, (label,), dims)
+    own = tuple(i for i, d in enumerate(dims) if d not in out)
+    return spread(array.sum(axis=own) if own else array * (index + 1), [d for d in dims if d in out], out)
+
+
+define("rowwise", plain(_rowwise))
 define("pointwise", plain(_pointwise))
 define("opaque", plain(_opaque))

@@ -71,6 +71,8 @@ _ROWS: dict[str, tuple[str, Rows]] = {
     "attention: softmax of each shard": ("attention_window", row("window", out=REPLICATED)),
     "attention: head dim cut before the softmax": ("attention_window", new(S, "dim dim", PARTIAL)),
     "grouped: head dim cut before the softmax": ("grouped_decode", new(S, "dim dim R", PARTIAL)),
+    "rowwise: a part of the row cut": ("rowwise", new(S, "h h", PARTIAL)),
+    "pointwise: of summands": ("pointwise", new(L, "P P", PARTIAL)),
     "latent: rank cut before the softmax": ("latent_causal", new(S, "rank R width", PARTIAL)),
     "selection: not merged": ("index_select", row("ctx", kind=P, out=REPLICATED)),
     "selection: heads cut and not summed": ("index_select", new(F, "head head R", PARTIAL)),
