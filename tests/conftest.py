@@ -1,4 +1,4 @@
-"""What every test shares: how Hypothesis runs."""
+"""What every test shares: how Hypothesis runs, and that nothing is kept in, or taken from, the user's cache."""
 
 from __future__ import annotations
 
@@ -10,3 +10,5 @@ from hypothesis import settings
 # every time, so that a red run can be repeated.
 settings.register_profile("rooflang", deadline=None, print_blob=True, derandomize="CI" in os.environ)
 settings.load_profile("rooflang")
+
+os.environ["ROOFLANG_CACHE"] = "off"

@@ -1,8 +1,8 @@
 """Saturation of a block kind: load its program, step it within limits, freeze, name what was found.
 
 The e-graph depends on the block's structure and the number of axes only; batch, context, hardware and names play no
-part. Saturations are kept by program text, so that blocks of equal structure are saturated once in a process, whatever
-graph they come from.
+part. Saturations are kept by program text, in the process and on disk, so that blocks of equal structure are saturated
+once, whatever graph they come from.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from time import perf_counter
 
-from rooflang.eqsat import core
+from rooflang.eqsat import cache, core
 from rooflang.eqsat.decode import decode
 from rooflang.eqsat.frozen import FrozenBlock, Iteration, Limits, SaturationStats, StopReason
 from rooflang.eqsat.program import ALL, Program, program
@@ -50,7 +50,16 @@ def _frozen(kind: BlockKind, axes: int, disabled: frozenset[str], limits: Limits
 
 @lru_cache(maxsize=32)
 def saturated(text: Program, axes: int, limits: Limits) -> tuple[Pruned, SaturationStats]:
-    """A program over so many axes, run within limits and pruned, and what it took."""
+    """A program over so many axes, run within limits and pruned, and what it took when it was run: now, or in another
+    process before (`rooflang.eqsat.cache`)."""
+    known = cache.load(text, axes, limits)
+    if known is None:
+        known = _run(text, axes, limits)
+        cache.store(text, axes, limits, *known)
+    return known
+
+
+def _run(text: Program, axes: int, limits: Limits) -> tuple[Pruned, SaturationStats]:
     from rooflang.eqsat.engine import Engine  # here: it imports egglog, which takes 0.4 s
 
     begin = perf_counter()
