@@ -86,7 +86,7 @@ def _around(values: FloatArray, place: int) -> tuple[float, float]:
 def _check_room(sweep: Sweep, load: Load) -> None:
     """Raise `CapacityError` where the leaves that have to rest in HBM do not fit."""
     task = sweep.task
-    rests = _weights(task, local=0.0, exposed=0.0, price=1.0)
+    rests = priced(task, local=0.0, exposed=0.0, price=1.0)
     (leanest,) = dual(task.costed, task.at, task.keep).minima(task, load, ((task.at, rests),), sweep.limit)
     if np.isinf(leanest.value):
         raise task.impossible()
@@ -95,7 +95,8 @@ def _check_room(sweep: Sweep, load: Load) -> None:
         raise overflow(task, fullest(task, sweep.leanest))
 
 
-def _weights(task: Task, *, local: float, exposed: float, price: float, live: bool = False) -> Weights:
+def priced(task: Task, *, local: float, exposed: float, price: float, live: bool = False) -> Weights:
+    """Weights of C and N, and of a full HBM; with `live` what kernels work on has that price, too."""
     byte = price / task.capacity_bytes
     waves = len(task.stages)
     return Weights(local=local, exposed=exposed, byte=byte, wave_byte=byte * waves, live_byte=byte if live else 0.0)
@@ -106,7 +107,7 @@ def _priced(sweep: Sweep, load: Load, share: float, price_s: float) -> tuple[flo
     work on has the price, too: that makes no bound, but a plan that fits."""
     task = sweep.task
     points = tuple(
-        (task.at, _weights(task, local=share, exposed=1.0 - share, price=price_s, live=live)) for live in (False, True)
+        (task.at, priced(task, local=share, exposed=1.0 - share, price=price_s, live=live)) for live in (False, True)
     )
     minima = dual(task.costed, task.at, task.keep).minima(task, load, points, sweep.limit)
     least = minima[0].value - price_s

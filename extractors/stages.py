@@ -25,6 +25,7 @@ from rooflang.extractors.memory import block_use
 from rooflang.extractors.plans import block_s
 from rooflang.extractors.pool import Pool
 from rooflang.extractors.result import extraction
+from rooflang.extractors.squeeze import priced
 from rooflang.extractors.task import Decisions, Extraction, Send, Stages, Task
 from rooflang.ir.cut import Spec
 from rooflang.place.grid import balanced, layer_labels, partition
@@ -40,6 +41,9 @@ _WORTH = 1e-4
 
 #: Shares of C in the weights of the bound on max(C, N).
 _SHARES = (0.5, 0.65, 0.8, 0.9, 0.999)
+
+#: Where leaves may lie in slower memories: shares of C, and prices of a full HBM, as parts of the bound without them.
+_DEAR_SHARES, _PRICES = (0.001, 0.05, 0.15, 0.3), (0.5, 1.0, 2.0, 4.0, 6.0, 9.0, 15.0, 30.0)
 
 
 def extract(
@@ -182,10 +186,24 @@ class Chain:
         shares = (0.5,) if task.objective == "sum" else _SHARES
         points = tuple((task.at, Weights(local=share, exposed=1.0 - share)) for share in shares)
         try:
-            value, counts = cheapest(np.max(list(self._least(found, points, limit)), axis=0))
+            least = list(self._least(found, points, limit))
+            if len(self.costed.tiers) > 1:
+                least += self._dear(found, cheapest(np.max(least, axis=0))[0], limit)
+            value, counts = cheapest(np.max(least, axis=0))
         except LimitReached:
             return 0.0, balanced(len(self.layers), len(task.stages))
         return value * (2.0 if task.objective == "sum" else 1.0), counts
+
+    def _dear(self, found: Dual, unit_s: float, limit: int) -> list[FloatArray]:
+        """As `_least`, for plans that fit into memory: under prices of it, less the prices (see `squeeze`)."""
+        shares = (0.5,) if self.task.objective == "sum" else _DEAR_SHARES
+        prices_s = [unit_s * price for price in _PRICES for _ in shares]
+        weights = [
+            priced(self.task, local=share, exposed=1.0 - share, price=price_s)
+            for share, price_s in zip(shares * len(_PRICES), prices_s)
+        ]
+        points = tuple((self.task.at, each) for each in weights)
+        return [tables - price_s for tables, price_s in zip(self._least(found, points, limit), prices_s)]
 
     def bounds(self, found: Dual, points: Points, limit: int) -> list[float]:
         """For each of several points the least weighted cost of the slowest stage, over all partitions."""
