@@ -20,6 +20,7 @@ from rooflang.ir.graph import Graph
 from rooflang.models import Model
 from rooflang.place.certificate import replay
 from rooflang.place.script import first_difference
+from rooflang.search.apart import check_apart
 from rooflang.search.inputs import digest, stated_assumptions
 from rooflang.search.point import PRICE, RESULT_SCHEMA, Point, usd_per_million_tokens
 from rooflang.search.prepared import Prepared
@@ -73,6 +74,7 @@ def certified(problem: Problem, points: Sequence[Point], *, seed: int = 0) -> tu
     out = []
     for point in points:
         laid = problem.for_script(point.certificate)
+        check_apart(laid, seed=seed)
         plan = replay(point.certificate, laid.blocks, laid.cluster)
         found = validate(plan, laid.blocks, laid.cluster, seed=seed)
         out.append(replace(point, certificate={**point.certificate, "evaluated": found.to_json()}))
@@ -174,6 +176,7 @@ def _check(problem: Problem, stated: Json, overlap: Overlap, seed: int, gpu_hour
     """One point: its script, its values, its numbers, and its price if a GPU's hour has one."""
     prepared = stated_plan(problem, stated)
     certificate, batch = stated["certificate"], prepared.batch
+    check_apart(prepared.problem, seed=seed)
     found = evaluated(prepared.plan, prepared.problem.blocks, seed=seed)
     _check_evidence(certificate, found)
     again = replace(
