@@ -76,6 +76,21 @@ class Rule:
     egglog: Egglog | None = None
     table: tuple[str, ...] = ()
 
+    def to_json(self) -> dict[str, Any]:
+        """The words of the record, as JSON-ready data."""
+        return {
+            "name": self.name,
+            "summary": self.summary,
+            "before": self.before,
+            "after": self.after,
+            "why": self.why,
+            "preconditions": list(self.preconditions),
+            "exactness": self.exactness.value,
+            "evidence": self.evidence,
+            "table": list(self.table),
+            "in_the_egraph": self.egglog is not None,
+        }
+
     def describe(self) -> str:
         """The whole record as text for people: law, reason, pre-conditions, examples, egglog rules."""
         refusal = self.refused()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from rooflang.cli import options
+from rooflang.cli.output import JsonTarget, tell
 from rooflang.cli.program import Group
 from rooflang.cli.types import Known, hardware_names
 
@@ -15,38 +17,44 @@ Examples:
 
 
 @click.group("hardware", cls=Group, invoke_without_command=True, epilog=_EXAMPLES)
+@options.json_file
 @click.pass_context
-def command(ctx: click.Context) -> None:
+def command(ctx: click.Context, target: JsonTarget | None) -> None:
     """List the platforms that are shipped. A file of your own describes another one."""
-    if ctx.invoked_subcommand is not None:
+    if options.no_output_above(ctx, target):
         return
     from rooflang.hw import load_platform
-    from rooflang.report.hardware import show_platforms
+    from rooflang.report.hardware import platforms_json, show_platforms
 
-    click.echo(show_platforms([load_platform(name) for name in hardware_names()]))
+    found = [load_platform(name) for name in hardware_names()]
+    tell(target, lambda: platforms_json(found), lambda: show_platforms(found))
 
 
 @command.command("show")
 @click.argument("name", type=Known("hardware", hardware_names, suffix=".toml"), metavar="NAME|FILE.toml")
-def show(name: str) -> None:
+@options.json_file
+def show(name: str, target: JsonTarget | None) -> None:
     """Show a platform: what one GPU sees of a full domain and of another one, and the source of each number."""
     from rooflang.hw import load_platform
-    from rooflang.report.hardware import show_platform
+    from rooflang.report.hardware import platforms_json, show_platform
 
-    click.echo(show_platform(load_platform(name)))
+    platform = load_platform(name)
+    tell(target, lambda: platforms_json([platform]), lambda: show_platform(platform))
 
 
 @command.command("check")
 @click.argument("file", type=click.Path())
-def check(file: str) -> None:
+@options.json_file
+def check(file: str, target: JsonTarget | None) -> None:
     """Check a hardware file: is it well formed, and can a GPU reach its memories, its peers, and every fabric?"""
     from pathlib import Path
 
     from rooflang.hw import Cluster, load_platform
+    from rooflang.report.hardware import platforms_json
     from rooflang.sim.fabric import fabric
 
     platform = load_platform(Path(file))
     cluster = Cluster.of(platform, platform.scale_up.largest)
     lanes = tuple((level.name, way) for level in cluster.levels for way in ("out", "in"))
     fabric(cluster, lanes, ())  # what a simulation asks for
-    click.echo(f"{file} is well formed: {cluster}")
+    tell(target, lambda: platforms_json([platform]), lambda: f"{file} is well formed: {cluster}")

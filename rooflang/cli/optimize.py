@@ -109,7 +109,7 @@ _LIMITS = apply(
 @_LIMITS
 @emit.option
 @options.json_file
-@click.option("--quiet", "-q", is_flag=True, help="Print the frontier only: no plans, no counts, no progress.")
+@options.quiet
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -133,9 +133,9 @@ def command(
     from rooflang.report.frontier import show_result, show_table
     from rooflang.report.stacks import show_nearest
     from rooflang.search.api import optimize
-    from rooflang.search.progress import Progress
+    from rooflang.search.progress import Progress, silent
 
-    progress = Progress(sink=_silent if quiet else None)
+    progress = Progress(sink=silent if quiet else None)
     chosen = {name: value for name, value in given.items() if value is not None}  # else the defaults of `optimize`
     try:
         result = optimize(model, gpus=gpus or 0, max_gpus=max_gpus, context=tokens, progress=progress, **chosen)
@@ -153,7 +153,3 @@ def command(
             click.echo("\n" + show_nearest(near))
     if result.stopped_by == "interrupted":  # what was found before Ctrl-C is told all the same
         ctx.exit(INTERRUPTED)
-
-
-def _silent(message: str) -> None:
-    """Progress that nobody sees."""

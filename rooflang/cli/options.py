@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Collection
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -21,6 +21,9 @@ from rooflang.cli.types import (
     weight_formats,
 )
 from rooflang.errors import ValueRangeError
+
+if TYPE_CHECKING:
+    from rooflang.cli.output import JsonTarget
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -67,6 +70,7 @@ json_file = click.option(
     metavar="FILE",
     help="Also write the result as JSON; - writes it to standard output instead.",
 )
+quiet = click.option("--quiet", "-q", is_flag=True, help="Print the main table only: no plans, no counts, no progress.")
 
 
 def apply(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
@@ -141,6 +145,17 @@ def overlap(*modes: str, text: str) -> Callable[[_Command], _Command]:
         metavar="|".join(modes),
         help=text,
     )
+
+
+def no_output_above(ctx: click.Context, target: JsonTarget | None) -> bool:
+    """Does a subcommand run, which has a `--json` of its own? Raises where one stands before it."""
+    if ctx.invoked_subcommand is not None and target is not None:
+        raise ValueRangeError(
+            "it stands before the subcommand",
+            where="--json",
+            expected=f"{ctx.command_path} {ctx.invoked_subcommand} … --json FILE",
+        )
+    return ctx.invoked_subcommand is not None
 
 
 def check_workload(ctx: click.Context, model: str, context: int | None) -> int:

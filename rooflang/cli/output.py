@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +41,14 @@ class JsonTarget:
         text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         with replacing(self.path, where="--json") as path:
             path.write_text(text, encoding="utf-8")
+
+
+def tell(target: JsonTarget | None, data: Callable[[], Mapping[str, Any]], text: Callable[[], str]) -> None:
+    """Write the data where `--json` says, and print the text unless standard output has the data."""
+    if target is not None:
+        target.write(data())
+    if target is None or target.path is not None:
+        click.echo(text())
 
 
 def writable(text: str, *, where: str, expected: str = _FILE) -> Path:

@@ -9,7 +9,7 @@ import click
 from rooflang.cli import options
 from rooflang.cli.assume import assumed
 from rooflang.cli.options import apply
-from rooflang.cli.output import JsonTarget
+from rooflang.cli.output import JsonTarget, tell
 from rooflang.cli.types import Amount, Count, Known, PerSecond, Seconds, hardware_names
 
 _EXAMPLES = """\b
@@ -62,25 +62,23 @@ _SHAPE = apply(
 @options.overlap("perfect", "none", text="Computation and communication hide each other as far as they can, or never.")
 @options.assumptions
 @options.json_file
+@options.quiet
 @click.pass_context
-def command(ctx: click.Context, /, model: str, target: JsonTarget | None, **given: Any) -> None:
+def command(ctx: click.Context, /, model: str, target: JsonTarget | None, quiet: bool, **given: Any) -> None:
     """Plan a service of MODEL: how many of the GPUs run prompts, how many make tokens, with which plans.
 
     MODEL is a registered name (`rooflang models`) or a config.json. Times are those of a service at its full rate whose
     requests arrive evenly: waiting in a queue is not in them.
     """
     given["assumptions"] = assumed(given)
-    from rooflang.report.service import show_service
-    from rooflang.search.progress import Progress
+    from rooflang.report.service import show_offers, show_service
+    from rooflang.search.progress import Progress, silent
     from rooflang.service import plan_service
 
-    progress = Progress()
+    progress = Progress(sink=silent if quiet else None)
     chosen = {name: value for name, value in given.items() if value is not None}
     try:
         plan = plan_service(model, progress=progress, **chosen)
     finally:
         progress.done()
-    if target is not None:
-        target.write(plan.to_json())
-    if target is None or target.path is not None:
-        click.echo(show_service(plan, options.spell(ctx)))
+    tell(target, plan.to_json, lambda: show_offers(plan) if quiet else show_service(plan, options.spell(ctx)))

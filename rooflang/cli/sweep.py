@@ -59,16 +59,24 @@ def command() -> None:
     help="Where to compute: on this machine, or on a Dask or Ray cluster.",
 )
 @click.option("--address", help="Address of the cluster: tcp://HOST:8786 (Dask), HOST:6379 or auto (Ray).")
+@click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
 @click.pass_context
 def run(
-    ctx: click.Context, /, spec: str, store: str | None, workers: int, backend: Backend, address: str | None
+    ctx: click.Context,
+    /,
+    spec: str,
+    store: str | None,
+    workers: int,
+    backend: Backend,
+    address: str | None,
+    quiet: bool,
 ) -> None:
     """Compute what the store does not have yet. Whatever ended it, the same command goes on from there."""
     from rooflang.report.sweep import show_summary
-    from rooflang.search.progress import Progress
+    from rooflang.search.progress import Progress, silent
     from rooflang.sweep import run_sweep
 
-    progress = Progress()
+    progress = Progress(sink=silent if quiet else None)
     try:
         summary = run_sweep(spec, store=store, backend=backend, workers=workers, address=address, progress=progress)
     finally:

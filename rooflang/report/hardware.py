@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
 
 from rooflang.hw import Cluster, Platform
 from rooflang.hw.schema import Section
@@ -29,7 +32,8 @@ def show_platforms(platforms: Sequence[Platform]) -> str:
 
 
 def show_platform(platform: Platform) -> str:
-    """The parts drawn as a tree; peaks, fabric levels and memory tiers as one GPU sees them in a cluster of two full domains, and the sources."""
+    """The parts drawn as a tree; peaks, fabric levels and memory tiers as one GPU sees them in a cluster of two full
+    domains, and the sources."""
     pods = platform.spine.domains if platform.spine else 1
     cluster = Cluster.of(platform, 2 * pods * platform.scale_up.largest)
     peaks = [
@@ -65,6 +69,20 @@ def show_platform(platform: Platform) -> str:
             "Sources\n" + facts(_sources(platform)),
         )
     )
+
+
+def platforms_json(platforms: Sequence[Platform]) -> dict[str, Any]:
+    """Every number of the hardware files under its SI name, with its source, as JSON-ready data."""
+    return {"schema": "rooflang.hardware/1", "platforms": [_plain(platform) for platform in platforms]}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, msgspec.Struct):
+        fields = {name: getattr(value, name) for name in value.__struct_fields__}
+        return {name: _plain(each) for name, each in fields.items() if each is not None}
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    return float(value) if isinstance(value, float) else value
 
 
 def _members(platform: Platform) -> tuple[str, ...]:

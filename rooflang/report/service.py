@@ -14,9 +14,8 @@ def show_service(plan: ServicePlan, command: str) -> str:
     """What was asked, the best offer, its pools and their plans, the other mode beside it, and how to do it again."""
     demand = plan.demand
     asked = f"{demand.isl:,} tokens in, {demand.osl:,} out; asked for: {demand.words()}"
-    offers = [plan.best, *([plan.other] if plan.other else [])]
-    parts = [f"{show_inputs(plan.inputs)}\n  {asked}", _compared(plan, offers)]
-    for offer in offers:
+    parts = [f"{show_inputs(plan.inputs)}\n  {asked}", show_offers(plan)]
+    for offer in _offers(plan):
         parts.append(f"{offer.mode}\n{_pools(offer)}")
     parts.extend(_plans(plan.best))
     rows = [("looked at", f"{plan.looked_at:,} services")]
@@ -26,9 +25,14 @@ def show_service(plan: ServicePlan, command: str) -> str:
     return "\n\n".join([*parts, facts(rows, indent=""), show_origin(plan.inputs, command)])
 
 
-def _compared(plan: ServicePlan, offers: list[Offer]) -> str:
+def _offers(plan: ServicePlan) -> list[Offer]:
+    return [plan.best, *([plan.other] if plan.other else [])]
+
+
+def show_offers(plan: ServicePlan) -> str:
+    """The best service, and the best of the other mode, a row each."""
     rows = []
-    for offer in offers:
+    for offer in _offers(plan):
         rows.append(
             [
                 offer.mode,

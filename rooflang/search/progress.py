@@ -105,3 +105,7 @@ def _resident_bytes() -> int:
 def _replace_line(message: str) -> None:
     sys.stderr.write("\r\x1b[2K" + message[:160])
     sys.stderr.flush()
+
+
+def silent(message: str) -> None:
+    """A sink for progress that nobody is to see."""

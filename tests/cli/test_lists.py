@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -98,3 +99,32 @@ def test_files_may_begin_with_a_mark(run: Run, folder: Path, graph: str) -> None
     assert run("hardware", "check", "mine.toml").exit_code == 0
     assert run("models", "show", "mine.json").exit_code == 0
     assert run("simulate", "mine.rl", "--hardware", "b300", "--gpus", "1").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "key"),
+    [
+        (("models",), "models"),
+        (("models", "show", "qwen3-8b"), "models"),
+        (("models", "published"), "models"),
+        (("hardware",), "platforms"),
+        (("hardware", "show", "h200"), "platforms"),
+        (("hardware", "check", str(PRESETS / "h200.toml")), "platforms"),
+        (("rules",), "rules"),
+        (("rules", "show", "split_kernel"), "rules"),
+    ],
+)
+def test_lists_are_json_too(run: Run, words: tuple[str, ...], key: str) -> None:
+    told = json.loads(run(*words, "--json", "-").stdout)
+    assert told["schema"].endswith("/1")
+    assert len(told[key]) == (1 if len(words) == 3 else len(told[key])) > 0
+    if key == "platforms":
+        h200 = next(platform for platform in told[key] if platform["name"] == "h200")
+        assert h200["hbm"]["bandwidth_bytes_per_s"] == 4.8e12
+        assert all(section["source"] for section in h200.values() if isinstance(section, dict))
+
+
+def test_json_of_a_subcommand_stands_behind_it(run: Run) -> None:
+    outcome = run("models", "--json", "-", "show", "qwen3-8b")
+    assert (outcome.exit_code, outcome.stdout) == (2, "")
+    assert "rooflang models show" in outcome.stderr
