@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from rooflang.importers import attention, moves, products
-from rooflang.importers.draft import AxisName, Draft, Value
+from rooflang.importers.draft import AxisName, Draft, Made, Value
 from rooflang.importers.exported import Node
 from rooflang.importers.rows import rowwise
 from rooflang.importers.step import Step
@@ -56,28 +56,36 @@ def _pointwise(step: Step, function: str) -> Value | None:
     axes = _broadcast(step, operands)
     if axes is None:
         return None
-    made = []
-    for number, value in enumerate(operands):
-        own = [(axis, want) for axis, want in zip(value.axes[::-1], axes[::-1]) if axis in value.made.axes]
-        if any(step.size(axis) != step.size(want) for axis, want in own):
-            return None  # an axis of size 1 that is laid over a longer one
-        first, second = (tuple(each) for each in zip(*own)) if own else ((), ())
-        made.append(step.alike(value.made, first, second, f"in{number}_"))
-    return step.op("pointwise", made, axes, function=function)
+    made = [_laid_over(step, value, axes, number) for number, value in enumerate(operands)]
+    kept = tuple(axis for axis in axes if axis is not None)
+    return Value(made=step.draft.op(step.node, "pointwise", made, kept, function=function), axes=axes)
 
 
-def _broadcast(step: Step, operands: list[Value]) -> tuple[int, ...] | None:
-    """The axes of the output: at each place that of the first operand that has one there."""
-    shape, axes = step.node.shape, []
+def _laid_over(step: Step, value: Value, axes: tuple[int | None, ...], number: int) -> Made:
+    """An operand whose axes are those of the output at the same places; those of size 1 are gone, where it is the same
+    all along the axis of the output."""
+    pairs = [(own, want) for own, want in zip(value.axes[::-1], axes[::-1]) if own in value.made.axes]
+    single = [own for own, want in pairs if want is None or step.size(own) != step.size(want)]
+    made = value.made
+    if single:
+        rest = tuple(axis for axis in made.axes if axis not in single)
+        made = step.draft.op(step.node, "rowwise", [made], rest, suffix=f"_squeezed{number}", function="squeeze")
+    fitting = [(own, want) for own, want in pairs if own is not None and want is not None and own not in single]
+    return step.alike(made, tuple(own for own, _ in fitting), tuple(want for _, want in fitting), f"in{number}_")
+
+
+def _broadcast(step: Step, operands: list[Value]) -> tuple[int | None, ...] | None:
+    """The axes of the output: at each place that of the first operand that has one there; None for one of size 1."""
+    shape = step.node.shape
+    axes: list[int | None] = []
     for place in range(1, len(shape) + 1):
         here = [value.axes[-place] for value in operands if len(value.axes) >= place]
-        fitting = [axis for axis in here if axis is not None and step.size(axis) == shape[-place]]
+        fitting = [axis for axis in here if axis is not None and step.size(axis) == shape[-place] > 1]
         if not fitting and shape[-place] != 1:
             return None
-        axes.append(fitting[0] if fitting else step.new(1, "one"))
-    found = tuple(axes[::-1])
-    roots = [step.draft.axes.find(axis) for axis in found]
-    return found if len(set(roots)) == len(roots) else None
+        axes.append(fitting[0] if fitting else None)
+    roots = [step.draft.axes.find(axis) for axis in axes if axis is not None]
+    return tuple(axes[::-1]) if roots and len(set(roots)) == len(roots) else None
 
 
 def _add(step: Step) -> Value | None:

@@ -18,7 +18,7 @@ def _attention(step: Step) -> Value | None:
     if masked is not None or any(part is None or len(part.axes) != 4 for part in parts):
         return None
     (q, q_axes), (k, k_axes), (v, v_axes) = (
-        step.whole(part, f"_{name}") for part, name in zip(parts, "qkv") if part is not None
+        _in_order(step, *step.whole(part, f"_{name}"), name) for part, name in zip(parts, "qkv") if part is not None
     )
     batch, heads, queries, width = q_axes
     k = step.alike(k, (k_axes[0], k_axes[3]), (batch, width), "k")
@@ -30,14 +30,6 @@ def _attention(step: Step) -> Value | None:
         v, value = step.draft.renamed(step.node, v, value, "value", "_value")
     v = _under(step, v, v_axes[2], positions, "v_ctx")
     v = _under(step, v, v_axes[1], shared, "v_head")
-    q, k, v = (
-        _ordered(step, made, wanted, suffix)
-        for made, wanted, suffix in (
-            (q, (batch, queries, heads, width), "q"),
-            (k, (batch, positions, shared, width), "k"),
-            (v, (batch, positions, shared, value), "v"),
-        )
-    )
     attrs: dict[str, Any] = {"causal": True} if causal else {}
     made = step.draft.op(
         step.node,
@@ -62,11 +54,18 @@ def _under(step: Step, made: Made, axis: Axis, wanted: Axis, suffix: str) -> Mad
     return step.alike(made, (axis,), (wanted,), suffix)
 
 
-def _ordered(step: Step, made: Made, wanted: tuple[Axis, ...], suffix: str) -> Made:
-    """The tensor with its axes in this order: as it is, or copied."""
-    if [step.draft.axes.find(a) for a in made.axes] == [step.draft.axes.find(a) for a in wanted]:
-        return made
-    return step.draft.op(step.node, "to_hbm", [made], wanted, suffix=f"_{suffix}")
+def _in_order(step: Step, made: Made, axes: tuple[Axis, ...], suffix: str) -> tuple[Made, tuple[Axis, ...]]:
+    """The tensor in the order (batch, positions, heads, width), its heads under another name where it was not, and its
+    axes in the order of ATen."""
+    batch, heads, positions, width = axes
+    if [step.draft.axes.find(a) for a in made.axes] == [
+        step.draft.axes.find(a) for a in (batch, positions, heads, width)
+    ]:
+        return made, axes
+    new = step.new(step.size(heads), "head")
+    wanted = (batch, positions, new, width)
+    made = step.draft.op(step.node, "rename", [made], wanted, suffix=f"_{suffix}_order", apart=[heads])
+    return made, (batch, new, positions, width)
 
 
 HANDLERS: Mapping[str, Callable[[Step], Value | None]] = {"scaled_dot_product_attention": _attention}

@@ -237,6 +237,27 @@ def test_elements_are_laid_over_each_other() -> None:
     assert set(op.operands[1].dims) < set(op.output.dims)
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "out"),
+    [
+        ((2, 3, 4), (2, 1, 4), (2, 3, 4)),
+        ((2, 1, 4), (3, 1), (2, 3, 4)),
+        ((1, 4), (3, 1), (3, 4)),
+        ((2, 3), (1,), (2, 3)),
+    ],
+)
+def test_axes_of_size_one_are_laid_over_longer_ones(
+    left: tuple[int, ...], right: tuple[int, ...], out: tuple[int, ...]
+) -> None:
+    p = Program()
+    x, y = p.leaf("x", *left), p.leaf("y", *right)
+    names = {"x": ("a", "b", "c")[-len(left) :], "y": ("d", "e", "f")[-len(right) :]}
+    graph = to_graph(p.end(p.op("mul.Tensor", x, y, shape=out)), dims=names)
+    assert "opaque" not in kinds(graph)
+    made = graph.tensors[graph.outputs[0]]
+    assert sorted(graph.sizes[d] for d in made.dims) == sorted(size for size in out if size > 1)
+
+
 def test_masks_gather_and_other_operators_are_read_too() -> None:
     p = Program()
     x, mask = p.leaf("x", 2, 2, 3, 4), p.leaf("mask", 3, 3)

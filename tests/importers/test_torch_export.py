@@ -11,6 +11,7 @@ import pytest
 from rooflang.errors import GraphError
 from rooflang.importers import Exported, graph_work, to_graph
 from rooflang.importers.torch_export import recorded
+from rooflang.ir.op import signature
 
 MODULE = """
 import torch
@@ -32,6 +33,24 @@ class Layer(nn.Module):
         return x + self.down(F.gelu(self.up(x)))
 
 
+def turned(x, angle):
+    a, b = x.chunk(2, -1)
+    return x * angle.cos() + torch.cat((-b, a), -1) * angle.sin()
+
+
+class Rotary(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(32, 32) for _ in range(3))
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        places = torch.arange(t).float()[:, None] * (10000.0 ** (-torch.arange(0, 4).float() / 4))
+        angle = torch.cat((places, places), -1)[None, None]
+        q, k, v = (m(x).view(b, t, 4, 8).transpose(1, 2) for m in (self.q, self.k, self.v))
+        return F.scaled_dot_product_attention(turned(q, angle), turned(k, angle), v, is_causal=True)
+
+
 class Model(nn.Module):
     def __init__(self):
         super().__init__()
@@ -45,6 +64,10 @@ class Model(nn.Module):
 
 def make():
     return Model(), (torch.zeros(2, 8, 32),)
+
+
+def make_rotary():
+    return Rotary(), (torch.zeros(2, 8, 32),)
 
 
 number = 3
@@ -75,6 +98,17 @@ def test_a_module_of_ones_own(module: str) -> None:
     program = recorded(f"{module}:make")
     check(program)
     assert {node.label for node in program.nodes if node.target == "parameter"} >= {"layers.1.qkv.weight"}
+
+
+def test_rotation_written_out_is_cut_by_heads(module: str) -> None:
+    pytest.importorskip("torch")
+    program = recorded(f"{module}:make_rotary")
+    check(program)
+    graph = to_graph(program)
+    assert "opaque" not in {op.kind for op in graph.ops}
+    turns = [op for op in graph.ops if op.kind in ("pointwise", "rowwise") and len(op.output.dims) == 4]
+    assert len(turns) > 3
+    assert all(4 in {graph.sizes[cut.dim] for cut in signature(op)} for op in turns)
 
 
 def test_a_saved_program(module: str, tmp_path: Path) -> None:
