@@ -110,6 +110,7 @@ def draw_searches(curves: Sequence[Curve], stage: str, stem: Path) -> list[Path]
                 _line(panel, curve, dashed=curve.series.search == "grid")
         panel.set_xscale("log")
         panel.set_yscale("log")
+        _log_ticks(plt, panel)
         _words(panel, model, context, row, column, len(rows), f", {gpus} GPUs")
         if not any(curve.points for curve in _of(mine, model, context) if curve.setting.gpus == gpus):
             panel.text(0.5, 0.5, "does not fit", transform=panel.transAxes, ha="center", color="#777777")
@@ -171,6 +172,14 @@ def _words(panel: Any, model: str, context: int, row: int, column: int, rows: in
 def _count_ticks(panel: Any) -> None:
     for axis in (panel.xaxis, panel.yaxis):
         axis.set_major_formatter(lambda value, _: short(value))
+
+
+def _log_ticks(plt: Any, panel: Any) -> None:
+    """Ticks at 1, 2 and 5 where an axis has less than two decades, at 1 elsewhere; none that is not named."""
+    for axis, (low, high) in ((panel.xaxis, panel.get_xlim()), (panel.yaxis, panel.get_ylim())):
+        axis.set_major_locator(plt.LogLocator(subs=(1.0, 2.0, 5.0) if high < 100 * low else (1.0,)))
+        axis.set_major_formatter(lambda value, _: short(value))
+        axis.set_minor_formatter(plt.NullFormatter())
 
 
 def short(value: float) -> str:

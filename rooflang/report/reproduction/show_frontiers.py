@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 
 from rooflang.report.markdown import markdown_table
 from rooflang.report.numbers import show_count, show_error, show_rate, show_share
@@ -113,19 +114,25 @@ def _gains(done: Done) -> str:
             notes += _missing(profile, egraph, found)
             if found.gains:
                 rows.append(_gain_row(profile, stage, found))
-    heads = ("<profile", "<stage", "compared", "≥ grid", "least", "mean", "most", "<most where")
+    heads = (*_GAIN_HEADS, "right end: mean", "most")
     text = (
         "Throughput of the best plan of the search over that of the grid's, at each batch size of each setting that "
-        "both have:\n\n" + markdown_table(heads, rows)
+        "both have; and, for each setting, the highest interactivity of the one over that of the other:\n\n"
+        + markdown_table(heads, rows)
     )
     return "\n\n".join([text, *_by_model(done), *notes])
+
+
+#: What a row says about the gains of a profile in a stage.
+_GAIN_HEADS = ("<profile", "<stage", "compared", "≥ grid", "least", "mean", "most", "<most where")
 
 
 def _gain_row(profile: str, stage: str, found: Gains) -> tuple[str, ...]:
     kept = len(found.gains) - len(found.losses)
     most = found.largest
     figures = (show_share_signed(value) for value in (found.smallest.gain, found.mean, most.gain))
-    return (profile, stage, str(len(found.gains)), str(kept), *figures, _where(most))
+    reach = (show_share_signed(value) for value in (fmean(found.reach), max(found.reach)))
+    return (profile, stage, str(len(found.gains)), str(kept), *figures, _where(most), *reach)
 
 
 def _where(gain: Gain) -> str:

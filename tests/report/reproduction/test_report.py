@@ -109,7 +109,9 @@ def test_figures_say_what_was_gained_and_where(tmp_path: Path) -> None:
 
     results = {job.name: result(job) for job in PARTS["figures"].jobs(SMALL)}
     text = PARTS["figures"].show(Done(scope=SMALL, results=results, folder=tmp_path))
-    assert "| paper | decode | 2 | 2 | +50.0% | +50.0% | +50.0% |" in text
+    assert (
+        "| paper | decode | 2 | 2 | +50.0% | +50.0% | +50.0% | deepseek-v4-flash decode 64k, 8 b300, batch 64 |" in text
+    )
     assert "inside the axes" in text
     assert (tmp_path / "figures.html").is_file()
     assert {path.name for path in (tmp_path / "figures").glob("*.svg")} == {
