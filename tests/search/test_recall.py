@@ -16,8 +16,9 @@ from rooflang.search.problem import Problem
 from rooflang.search.validate import evaluated
 
 
-def latent_attention(batch: int, *, layers: int = 12, context: int = 65536) -> Graph:
-    """Layers that keep latents of 512, and may also keep the keys and values of 32 heads that follow from them."""
+def latent_attention(batch: int, *, layers: int = 12, context: int = 65536, ffn: int = 0) -> Graph:
+    """Layers that keep latents of 512, and may also keep the keys and values of 32 heads that follow from them; with
+    `ffn` two products follow."""
     g = GraphBuilder("latent attention", batch=batch, context=context, hidden=4096, latent=512, head=32, kv=32,
                      key=128, value=128)  # fmt: skip
     x = g.input("x", "batch hidden")
@@ -36,6 +37,9 @@ def latent_attention(batch: int, *, layers: int = 12, context: int = 65536) -> G
             found.append(g.op(f"{n}.{what}", "recall", [again, kept], dims, "fp8"))
         a = g.op(f"{n}.attention", "grouped_attention", [q, *found], "batch head value")
         x = g.op(f"{n}.out", "matmul", [a, g.weight(f"{n}.wo", "head value hidden", "fp8")], "batch hidden")
+        if ffn:
+            up = g.op(f"{n}.up", "matmul", [x, g.weight(f"{n}.w1", f"hidden {g.dim('ffn', ffn)}", "fp8")], "batch ffn")
+            x = g.op(f"{n}.down", "matmul", [up, g.weight(f"{n}.w2", "ffn hidden", "fp8")], "batch hidden")
     return g.build(x)
 
 
@@ -78,6 +82,18 @@ def test_computing_again_beats_caches_in_another_memory() -> None:
     elsewhere = evaluate(problem, replace(plan, blocks=far), 64, overlap="perfect")
     assert elsewhere.sim.bottleneck == "dram read"
     assert again.sim.step_s < 0.1 * elsewhere.sim.step_s
+
+
+def test_computing_again_serves_more_where_weights_leave_little_room() -> None:
+    """Weights fill nine tenths of HBM and are read in every step, whatever the batch: requests that keep latents alone
+    are so many more that computing keys and values again pays, on the frontier of all batch sizes."""
+    graph = latent_attention(1, context=1024, ffn=2_800_000)
+    frontier = optimize(graph, hardware="b300", gpus=1, disable_rules=["insert_identity"]).frontier
+    best = max(frontier, key=lambda point: point.sim.tok_s_gpu)
+    keeping = [point for point in frontier if removed(dict(point.certificate)) == {"kept"}]
+    assert "again" in removed(dict(best.certificate))
+    assert best.batch > max(point.batch for point in keeping)
+    assert best.sim.tok_s_gpu > 3.0 * max(point.sim.tok_s_gpu for point in keeping)
 
 
 def test_a_cache_that_holds_something_else_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
