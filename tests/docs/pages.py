@@ -26,11 +26,13 @@ _BLOCK = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A command of a page, the line that it stands on, and the output beside it, or None."""
+    """A command of a page, the line that it stands on, the output beside it, or None, and where in the page that begins
+    and ends."""
 
     line: int
     command: str
     output: str | None = None
+    span: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +83,7 @@ def _blocks(text: str) -> Iterator[Block]:
         elif found["note"] is None and found["lang"] == "sh":
             yield Block(start=start, end=end, commands=tuple(_script(body, line)))
         elif found["note"] is None and found["lang"] == "console":
-            yield Block(start=start, end=end, commands=tuple(_session(body, line)))
+            yield Block(start=start, end=end, commands=tuple(_session(body, line, start)))
 
 
 def _script(body: str, line: int) -> Iterator[Shown]:
@@ -91,14 +93,11 @@ def _script(body: str, line: int) -> Iterator[Shown]:
             yield Shown(line=line + body.count("\n", 0, found.start()), command=command)
 
 
-def _session(body: str, line: int) -> Iterator[Shown]:
-    for part in re.split(r"^(?=\$ )", body, flags=re.M):
-        if not part.startswith("$ "):
-            continue
-        lines = part.splitlines(keepends=True)
-        count = 1
-        while count < len(lines) and lines[count].startswith("> "):
-            count += 1
-        command = "".join(text[2:] for text in lines[:count]).rstrip("\n")
-        at = line + body[: body.index(part)].count("\n")
-        yield Shown(line=at, command=command, output="".join(lines[count:]))
+def _session(body: str, line: int, start: int) -> Iterator[Shown]:
+    for found in re.finditer(r"^\$ (?P<typed>.*\n(?:> .*\n)*)(?P<output>(?:(?!\$ ).*\n)*)", body, flags=re.M):
+        yield Shown(
+            line=line + body.count("\n", 0, found.start()),
+            command=found["typed"].replace("\n> ", "\n").rstrip("\n"),
+            output=found["output"],
+            span=(start + found.start("output"), start + found.end("output")),
+        )

@@ -64,7 +64,7 @@ def as_shown(shown: str, printed: str) -> str:
         return printed
     head, tail = (part.count("\n") for part in shown.split(f"{LEFT_OUT}\n", 1))
     lines = printed.splitlines(keepends=True)
-    return "".join([*lines[:head], f"{LEFT_OUT}\n", *lines[len(lines) - tail :]])
+    return "".join([*lines[:head], f"{LEFT_OUT}\n", *lines[max(head, len(lines) - tail) :]])
 
 
 def _steady(text: str) -> str:

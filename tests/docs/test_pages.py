@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import Page, Shown, all_pages
+from tests.docs.reprint import reprint
 from tests.docs.running import as_shown, prepare, run, same, write_file
 
 
@@ -39,6 +40,7 @@ def test_left_out_lines() -> None:
     assert same("done after 3.1 s\n", "done after 12 s\n")
     assert not same("a step of 3.1 s\n", "a step of 12 s\n")
     assert as_shown("x\n…\ny\nz\n", "1\n2\n3\n4\n5\n") == "1\n…\n4\n5\n"
+    assert as_shown("x\n…\ny\nz\n", "1\n2\n") == "1\n…\n2\n"
 
 
 def test_pages_are_read(tmp_path: Path) -> None:
@@ -58,3 +60,14 @@ def test_pages_are_read(tmp_path: Path) -> None:
     ]
     write_file(page.blocks[0], tmp_path)
     assert [run(s.command, tmp_path) for s in shown] == [(0, "hello\n"), (0, ""), (0, "a b\n")]
+
+
+def test_commands_that_are_typed_twice_keep_their_places(tmp_path: Path) -> None:
+    path = tmp_path / "page.md"
+    typed = "$ cat a\n{}$ echo x >> a\n$ cat a\n{}$ cat a\n{}"
+    page = "<!-- not run: why -->\n```console\n$ cat a\n```\n<!-- file: a -->\n```\nx\n```\n```console\n{}```\n"
+    path.write_text(page.format(typed.format("x\n", "x\n", "")), encoding="utf-8")
+    found = Page.read(path)
+    assert [shown.line for shown in found.blocks[1].commands] == [10, 12, 13, 15]
+    assert reprint(found) == 2
+    assert path.read_text(encoding="utf-8") == page.format(typed.format("x\n", "x\nx\n", "x\nx\n"))
