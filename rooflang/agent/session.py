@@ -44,6 +44,7 @@ from rooflang.hw import Cluster
 from rooflang.ir.blocks import split_blocks
 from rooflang.ir.graph import Graph
 from rooflang.models import Model
+from rooflang.notebook import html_table
 from rooflang.place.certificate import certificate, replay
 from rooflang.place.plan import Plan
 from rooflang.rules.record import Ok, Refusal, Verdict
@@ -135,6 +136,11 @@ class Session:
     def entries(self) -> tuple[Entry, ...]:
         """The actions that led here, in order."""
         return tuple(entry for entry, _ in self._history if entry is not None)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the actions that led here."""
+        rows = [(str(number), str(entry.action), entry.macro) for number, entry in enumerate(self.entries, 1)]
+        return html_table(f"{self.problem.name} on {self.problem.cluster}", ("#", "action", "for"), rows)
 
     @property
     def graph(self) -> GraphView:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rooflang.errors import GraphError, UnknownNameError
 from rooflang.ir.op import Op
 from rooflang.ir.tensor import Dim, Role, Tensor
+from rooflang.notebook import html_table
 
 if TYPE_CHECKING:
     import networkx
@@ -86,6 +87,20 @@ class Graph:
         from rooflang.ir.verify import to_networkx
 
         return to_networkx(self)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the operators in order, with what they read and make."""
+        sizes = ", ".join(f"{dim.label} {dim.size:,}" for dim in self.dims)
+        rows = [
+            (
+                op.name,
+                op.kind,
+                ", ".join(tensor.name for tensor in op.operands),
+                f"{op.output.name} [{' '.join(op.output.dims)}] {op.output.dtype}",
+            )
+            for op in self.ops
+        ]
+        return html_table(f"graph {self.name}", ("operator", "kind", "reads", "makes"), rows, note=f"dims: {sizes}")
 
     @cached_property
     def fingerprint(self) -> str:

@@ -17,6 +17,7 @@ from rooflang.ir.cut import PARTIAL, REPLICATED, CutKind, Spec
 from rooflang.ir.graph import Graph
 from rooflang.ir.layout import Choice, make_mode
 from rooflang.ir.op import Op, op_kind, signature
+from rooflang.notebook import html_table
 from rooflang.place.connect import connect
 from rooflang.place.plan import Plan
 
@@ -72,6 +73,17 @@ class Layout:
             for kind in blocks.kinds
         }
         return Plan(mesh=self.mesh, stages=(blocks.sequence,), blocks=plans, boundary=boundary, origin="layout")
+
+    def _repr_html_(self) -> str:
+        """For notebooks: how each operator of a block of every kind is cut along each axis."""
+        axes = [f"{axis.name}: {axis.size}" for axis in self.mesh.axes]
+        rows = [
+            (op.name, op.kind, *(choice if isinstance(choice, str) else choice.dim for choice in self._choices(op)))
+            for kind in self._blocks.kinds
+            for op in kind.ops
+        ]
+        title = f"{self.graph.name} on {self.cluster}"
+        return html_table(title, ("operator", "kind", *axes), rows, note="R: whole on every coordinate of the axis")
 
     @cached_property
     def _blocks(self) -> Blocks:

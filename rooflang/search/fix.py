@@ -290,8 +290,9 @@ def _divisor(problem: Problem, group: str, word: str, parts: int) -> int:
         return parts
     most = problem.cluster.gpus
     fitting = sorted({n for extent in extents for n in range(1, min(extent, most) + 1) if extent % n == 0})
+    sizes = " or ".join(f"{extent:,}" for extent in sorted(extents))
     raise ValueRangeError(
-        f"{' or '.join(f'{extent:,}' for extent in sorted(extents))} along {word} do not divide into {parts} equal parts",
+        f"{sizes} along {word} do not divide into {parts} equal parts",
         where=f"--fix {group}",
         expected="one of " + ", ".join(map(str, fitting)),
     )

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rooflang.errors import CapacityError
+from rooflang.notebook import html_table
 from rooflang.sim.result import SimResult
+from rooflang.units import show_bytes, show_seconds
 
 RESULT_SCHEMA = "rooflang.result/1"
 
@@ -66,6 +68,29 @@ class Point:
             "certificate": dict(self.certificate),
         }
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the numbers, and the plan in words."""
+        return html_table("a simulated plan", _COLUMNS, [_cells(self)], note=self.plan)
+
+
+#: Columns of points in notebooks.
+_COLUMNS = ("batch", "PP", "mesh", "tok/s/GPU", "tok/s/user", "step", "gap", "peak", "bottleneck")
+
+
+def _cells(point: Point) -> tuple[str, ...]:
+    sim = point.sim
+    return (
+        f"{point.batch:,}",
+        str(point.pp),
+        "x".join(map(str, point.mesh)) or "1",
+        f"{sim.tok_s_gpu:,.1f}",
+        f"{sim.tok_s_user:,.2f}",
+        show_seconds(sim.step_s),
+        "" if point.gap is None else f"{point.gap:.2%}",
+        f"{show_bytes(sim.peak_bytes)} of {show_bytes(sim.capacity_bytes)}",
+        sim.bottleneck,
+    )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluated:
@@ -116,6 +141,13 @@ class Result:
     def usd(self, point: Point) -> float | None:
         """Dollars per million tokens; None without a price."""
         return None if self.gpu_hour_usd is None else usd_per_million_tokens(self.gpu_hour_usd, point.sim.tok_s_gpu)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the frontier, a row a point, with its plan in words."""
+        asked = self.inputs
+        title = f"{asked['model']} on {asked.get('gpus') or 'up to ' + str(asked.get('max_gpus'))} {asked['hardware']}"
+        rows = [(*_cells(point), point.plan) for point in self.frontier]
+        return html_table(title, (*_COLUMNS, "plan"), rows, note=f"stopped by: {self.stopped_by}")
 
     def to_json(self) -> dict[str, Any]:
         """The result as JSON-ready data, schema `rooflang.result/1`."""

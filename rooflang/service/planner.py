@@ -13,6 +13,7 @@ from rooflang.errors import CapacityError, LimitReached, UnknownNameError, Unrea
 from rooflang.hw import Cluster, Platform, load_platform
 from rooflang.models import Model
 from rooflang.models.measure import kv_footprint_bytes
+from rooflang.notebook import html_table
 from rooflang.search.inputs import hashed_inputs
 from rooflang.search.method import Method
 from rooflang.search.progress import Progress
@@ -53,6 +54,25 @@ class ServicePlan:
             "stopped_by": self.stopped_by,
             "seconds": self.seconds,
         }
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the best service, and the best of the other mode."""
+        heads = ("service", "GPUs", "prefill", "requests/s", "tok/s/GPU", "first token", "each further", "in flight")
+        rows = [
+            (
+                offer.mode,
+                str(offer.gpus),
+                str(offer.prefill.gpus),
+                f"{offer.rate_per_s:,.2f}",
+                f"{offer.tok_s_gpu:,.1f}",
+                show_seconds(offer.ttft_s),
+                show_seconds(offer.tpot_s),
+                f"{offer.decode.concurrency:,}",
+            )
+            for offer in (self.best, self.other)
+            if offer is not None
+        ]
+        return html_table(f"{self.inputs['model']}: {self.demand.words()}", heads, rows)
 
     def _offer(self, offer: Offer) -> dict[str, Any]:
         usd = None if self.gpu_hour_usd is None else offer.usd_per_million(self.gpu_hour_usd)
