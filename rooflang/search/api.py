@@ -138,6 +138,7 @@ def optimize(
     memory_limit_bytes: float = float("inf"),
     time_limit_s: float = float("inf"),
     seed: int = 0,
+    jobs: int = 0,
     progress: Progress | None = None,
 ) -> Result:
     """The Pareto frontier of throughput per GPU and interactivity, or with another `objective` the one point that is
@@ -149,6 +150,7 @@ def optimize(
 
     At a limit the best points so far are returned and `stopped_by` says so: `time_limit_s`, `memory_limit_bytes` of
     this process, `node_limit` of one saturation, those of `progress`, Ctrl-C. An extraction ends at the relative `gap`.
+    `jobs` processes search, 0: as many as there are cores, where it pays; results are the same.
 
     Raises `CapacityError` when nothing fits, `UnreachableError` that names the nearest point when nothing meets the
     constraints, `LimitReached` when a limit came before the first point, `ValueRangeError` and `UnknownNameError`.
@@ -163,7 +165,7 @@ def optimize(
         batch=_several(batch),
         pp=pp,
         fix=tuple(fix),
-        effort=Effort(gap=gap, nodes=EFFORT.nodes if node_limit is None else node_limit, seed=seed),
+        effort=Effort(gap=gap, nodes=EFFORT.nodes if node_limit is None else node_limit, seed=seed, jobs=jobs),
     )
     watch = (progress or Progress()).within(limit_s=time_limit_s, limit_bytes=memory_limit_bytes)
     *fewer, most = _clusters(hardware, gpus, max_gpus)

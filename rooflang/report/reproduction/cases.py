@@ -103,7 +103,7 @@ def _step_s(asked: Mapping[str, Any]) -> float | None:
 
 def searched_plan(**asked: Any) -> dict[str, Any]:
     """The plan of most throughput that `optimize` finds."""
-    found = optimize(**asked).frontier[-1]
+    found = optimize(**asked, jobs=1).frontier[-1]
     return {"step_s": found.sim.step_s, "gap": found.gap, "plan": found.plan, "mesh": list(found.mesh), **_shape(found)}
 
 

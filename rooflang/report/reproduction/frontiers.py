@@ -76,9 +76,10 @@ def frontier_jobs(scope: Scope, series: Iterable[Series] = SERIES) -> Iterator[J
 
 
 def search_setting(*, limit_s: float = float("inf"), **asked: Any) -> dict[str, Any]:
-    """Search a setting; arguments are those of `optimize`. What does not fit at all is an answer, too."""
+    """Search a setting, in one process: it is one of many jobs. Arguments are those of `optimize`. What does not fit at
+    all is an answer, too."""
     try:
-        found = optimize(**asked, time_limit_s=limit_s)
+        found = optimize(**asked, time_limit_s=limit_s, jobs=1)
     except CapacityError as error:
         return {"points": [], "stopped_by": "complete", "refusal": error.what}
     except LimitReached:
