@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from rooflang.cli import emit, options
+from rooflang.cli import html as pages
 from rooflang.cli.assume import assumed
 from rooflang.cli.options import apply
 from rooflang.cli.output import JsonTarget
@@ -21,7 +23,7 @@ Examples:
   rooflang optimize deepseek-v4-pro --hardware b300 --gpus 256 --context 64k --batch 4k --pp 16 \\
       --fix attention=batch:16 --fix experts=expert:16
   rooflang optimize config.json --hardware gb300 --gpus 64 --stage prefill --context 8k --json out.json
-  rooflang optimize graph.rl --hardware h200 --gpus 4
+  rooflang optimize graph.rl --hardware h200 --gpus 4 --html report.html
 """
 
 _GOAL = apply(
@@ -108,6 +110,8 @@ _LIMITS = apply(
 @_SPACE
 @_LIMITS
 @emit.option
+@pages.page_option
+@pages.plot_option
 @options.json_file
 @options.quiet
 @click.pass_context
@@ -121,6 +125,8 @@ def command(
     target: JsonTarget | None,
     quiet: bool,
     emit_for: str | None,
+    html: Path | None,
+    plot: Path | None,
     **given: Any,
 ) -> None:
     """Find the layouts of MODEL that no other beats in both tokens/s per GPU and tokens/s per user, or the best one.
@@ -129,6 +135,7 @@ def command(
     """
     tokens = options.check_workload(ctx, model, context)
     options.check_size(ctx, gpus, max_gpus)
+    pages.check_libraries(plot)
     given["assumptions"] = assumed(given)
     from rooflang.report.frontier import show_result, show_table
     from rooflang.report.stacks import show_nearest
@@ -137,11 +144,10 @@ def command(
 
     progress = Progress(sink=silent if quiet else None)
     chosen = {name: value for name, value in given.items() if value is not None}  # else the defaults of `optimize`
+    asked = {"model": model, "context": tokens, **chosen}
     try:
         result = optimize(model, gpus=gpus or 0, max_gpus=max_gpus, context=tokens, progress=progress, **chosen)
-        near = (
-            emit.nearest(emit_for, result, {"model": model, "context": tokens, **chosen}, progress) if emit_for else []
-        )
+        near = emit.nearest(emit_for, result, asked, progress) if emit_for else []
     finally:
         progress.done()
     if target is not None:
@@ -151,5 +157,8 @@ def command(
         click.echo(show_table(result) if quiet else show_result(result, options.spell(ctx)))
         if near:
             click.echo("\n" + show_nearest(near))
-    if result.stopped_by == "interrupted":  # what was found before Ctrl-C is told all the same
+    if plot is not None:
+        pages.plot(plot, result.inputs, result.to_json()["frontier"])
+    whole = html is None or pages.write_result(ctx, html, result, asked, progress)
+    if not whole or result.stopped_by == "interrupted":  # what was found before Ctrl-C is told all the same
         ctx.exit(INTERRUPTED)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 #: Parameters that say where results go or how much is printed, and nothing about what is computed.
-_OUTPUT = ("target", "trace", "quiet")
+_OUTPUT = ("target", "trace", "quiet", "html", "plot")
 
 _HARDWARE = click.option(
     "--hardware",

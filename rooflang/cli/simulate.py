@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 from click.core import ParameterSource
 
+from rooflang.cli import html as pages
 from rooflang.cli import options
 from rooflang.cli.assume import assumed
 from rooflang.cli.output import JsonTarget, replacing
@@ -71,6 +72,7 @@ _GRID = ("dp", "cp", "pp", "partition")
     help="Also write the timeline, for Perfetto (ui.perfetto.dev) or chrome://tracing.",
 )
 @click.option("--explicit", is_flag=True, help="Simulate every rank, not one of each class: the same, but slower.")
+@pages.page_option
 @options.json_file
 @click.pass_context
 def command(
@@ -82,6 +84,7 @@ def command(
     explain: bool,
     trace: Path | None,
     explicit: bool,
+    html: Path | None,
     target: JsonTarget | None,
     **configuration: Any,
 ) -> None:
@@ -116,10 +119,20 @@ def command(
     if trace is not None:
         with replacing(trace, where="--trace") as path:
             prepared.write_trace(path, overlap=mode)
+    if html is not None:
+        _write_page(ctx, html, prepared, told, mode)
     if target is not None:
         target.write(told)
     if target is None or target.path is not None:
         click.echo(show_point(point, inputs, options.spell(ctx), more=parts))
+
+
+def _write_page(ctx: click.Context, path: Path, prepared: Prepared, told: Mapping[str, Any], overlap: Overlap) -> None:
+    from rooflang.report.html.look import look
+    from rooflang.report.html.page import Origin
+
+    closer = {0: look(prepared, overlap=overlap)}
+    pages.write(path, told["inputs"], [told["point"]], closer, Origin(command=options.spell(ctx)))
 
 
 def _check_outputs(

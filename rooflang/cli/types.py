@@ -15,6 +15,8 @@ from rooflang.units import parse, parse_count, parse_layers
 
 #: Names of traces say how they are written.
 _TRACES = (".json", ".json.gz")
+_FIGURES = (".svg", ".png", ".pdf")
+_PAGES = (".html", ".htm")
 
 #: Counts above this are refused, so that no product of a few of them overflows.
 _LARGEST = 2**40
@@ -234,6 +236,28 @@ class TraceFile(OptionType):
     def read(self, text: str, where: str) -> Path:
         if not text.endswith(_TRACES):
             raise ValueRangeError(f"{text!r} is no name of a trace", where=where, expected="FILE.json or FILE.json.gz")
+        return writable(text, where=where)
+
+
+class FigureFile(OptionType):
+    """A file to draw to, checked when it is read: its suffix says how it is written."""
+
+    name = "FILE"
+
+    def read(self, text: str, where: str) -> Path:
+        if not text.endswith(_FIGURES):
+            raise ValueRangeError(f"{text!r} is no name of a figure", where=where, expected="FILE.svg, .png or .pdf")
+        return writable(text, where=where)
+
+
+class PageFile(OptionType):
+    """A file to write a page to, checked when it is read."""
+
+    name = "FILE"
+
+    def read(self, text: str, where: str) -> Path:
+        if not text.endswith(_PAGES):
+            raise ValueRangeError(f"{text!r} is no name of a page", where=where, expected="FILE.html")
         return writable(text, where=where)
 
 

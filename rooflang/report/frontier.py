@@ -53,7 +53,7 @@ def show_table(result: Result) -> str:
 def show_result(result: Result, command: str) -> str:
     """Everything about a search: what was asked, the frontier, its plans in words, the work, and how to do it again."""
     parts = [show_inputs(result.inputs), show_table(result), show_plans(result.frontier)]
-    parts.extend([facts(_footer(result), indent=""), show_origin(result.inputs, command)])
+    parts.extend([facts(footer(result), indent=""), show_origin(result.inputs, command)])
     return "\n\n".join(parts)
 
 
@@ -77,7 +77,8 @@ def _word(value: object) -> str:
     return f"of {len(value)}" if isinstance(value, tuple) else str(value)
 
 
-def _footer(result: Result) -> list[tuple[str, str]]:
+def footer(result: Result) -> list[tuple[str, str]]:
+    """Notes, the scopes of bounds, the work and what ended it, as names and values."""
     scopes = sorted({point.bound_scope for point in result.frontier if point.bound_scope})
     rows = [("note", note) for note in result.notes]
     rows.extend(("bound", scope) for scope in scopes)

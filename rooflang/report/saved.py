@@ -12,12 +12,18 @@ from rooflang.search.point import RESULT_SCHEMA
 _EXPECTED = f"a file that --json wrote, schema {RESULT_SCHEMA}"
 
 
-def saved_point(path: Path, number: int, *, where: str) -> dict[str, Any]:
-    """The point of that number, from 1: on a frontier in its order, in a simulation the only one.
+def is_result(path: Path) -> bool:
+    """Whether a file is a result that `--json` wrote, and not, say, a config."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(data, dict) and data.get("schema") == RESULT_SCHEMA
 
-    Raises a `RooflangError` that names `where` for a file that cannot be read or is no result, `ValueRangeError` for a
-    number that it does not have.
-    """
+
+def saved_points(path: Path, *, where: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The inputs and the points of a result: on a frontier in its order, in a simulation the only one. Raises a
+    `RooflangError` that names `where` for a file that cannot be read or is no result."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -28,10 +34,19 @@ def saved_point(path: Path, number: int, *, where: str) -> dict[str, Any]:
     points = (data.get("frontier") or [data.get("point")]) if schema == RESULT_SCHEMA else None
     if not isinstance(points, list) or not all(map(_is_point, points)):
         raise RooflangError(f"{str(path)!r} holds no points", where=where, expected=_EXPECTED)
+    return data.get("inputs", {}), points
+
+
+def saved_point(path: Path, number: int, *, where: str) -> dict[str, Any]:
+    """The point of that number, from 1: on a frontier in its order, in a simulation the only one.
+
+    Raises a `RooflangError` that names `where` for a file that cannot be read or is no result, `ValueRangeError` for a
+    number that it does not have.
+    """
+    _, points = saved_points(path, where=where)
     if number > len(points):
         raise ValueRangeError(f"point {number} of {len(points)}", where="--point", expected=f"1 to {len(points)}")
-    found: dict[str, Any] = points[number - 1]
-    return found
+    return points[number - 1]
 
 
 def _is_point(data: object) -> bool:
