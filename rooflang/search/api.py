@@ -145,12 +145,10 @@ def optimize(
     best at it (`rooflang.search.goal.Goal`), with a plan, a bound and a certificate for every point.
 
     `search="egraph"` saturates the block kinds, extracts and simulates; `search="grid"` sweeps the RoofLang paper's
-    heuristic. `max_gpus` stands in place of `gpus`: every number of GPUs up to it that the platform allows. `fix` gives
-    parts of the plan (`rooflang.search.fix`). Constraints hold for every point; they are never relaxed.
-
-    At a limit the best points so far are returned and `stopped_by` says so: `time_limit_s`, `memory_limit_bytes` of
-    this process, `node_limit` of one saturation, those of `progress`, Ctrl-C. An extraction ends at the relative `gap`.
-    `jobs` processes search, 0: as many as there are cores, where it pays; results are the same.
+    heuristic. `max_gpus` stands in place of `gpus`: every number up to it that the platform allows. `fix` gives parts
+    of the plan (`rooflang.search.fix`). Constraints are never relaxed. At a limit the best points so far are returned and
+    `stopped_by` says so: `time_limit_s`, `memory_limit_bytes` of this process, `node_limit` of one saturation, those of
+    `progress`, Ctrl-C. An extraction ends at the relative `gap`. `jobs` processes search (0: as many as it pays for).
 
     Raises `CapacityError` when nothing fits, `UnreachableError` that names the nearest point when nothing meets the
     constraints, `LimitReached` when a limit came before the first point, `ValueRangeError` and `UnknownNameError`.
