@@ -5,6 +5,7 @@ later kernels.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -171,8 +172,11 @@ def _largest(task: Task, kind: CostedKind, used: Choice) -> tuple[str, float]:
 
 def block_use(task: Task, kind: CostedKind, choice: Choice) -> tuple[float, float]:
     """What a block of a kind adds to what rests on a rank (leaves that others share left out), and what its largest
-    kernel works on."""
-    used = needed_modes(kind, choice)
+    kernel works on; infinite where nothing makes what is read, as `block_s` is."""
+    try:
+        used = needed_modes(kind, choice)
+    except KeyError:
+        return math.inf, math.inf
     return sum(rests_bytes(task, kind, kind.modes[mode]) for mode in used.values()), _largest(task, kind, used)[1]
 
 

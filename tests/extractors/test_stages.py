@@ -115,6 +115,8 @@ def test_memory_moves_layers_away_from_a_full_stage() -> None:
     assert need(moved) <= tight.capacity_bytes < need(counts)
     full = replace(task, reserve_bytes=task.capacity_bytes)
     assert Chain(task=full).best(found.decisions)[0] == np.inf
+    lost = replace(found.decisions, choices={name: {} for name in found.decisions.choices})
+    assert Chain(task=task).best(lost)[0] == np.inf
 
 
 def test_one_stage_is_an_extraction() -> None:
