@@ -146,7 +146,7 @@ def optimize(
 
     `search="egraph"` saturates the block kinds, extracts and simulates; `search="grid"` sweeps the RoofLang paper's
     heuristic. `max_gpus` stands in place of `gpus`: every number up to it that the platform allows. `fix` gives parts
-    of the plan (`rooflang.search.fix`). Constraints are never relaxed. At a limit the best points so far are returned and
+    of the plan (`rooflang.search.fix`). Constraints are never relaxed. At a limit the best points so far come back and
     `stopped_by` says so: `time_limit_s`, `memory_limit_bytes` of this process, `node_limit` of one saturation, those of
     `progress`, Ctrl-C. An extraction ends at the relative `gap`. `jobs` processes search (0: as many as it pays for).
 
