@@ -96,6 +96,7 @@ class RefusedError(RooflangError):
     def __init__(self, refusal: str, what: str, *, where: str = "", expected: str = "", hint: str = "") -> None:
         super().__init__(what, where=where, expected=expected, hint=hint)
         self.refusal = refusal
+        self.args = (refusal, what)  # as in `UnknownNameError`
 
 
 class CapacityError(RooflangError):

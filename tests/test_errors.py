@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from rooflang import errors
-from rooflang.errors import RooflangError, UnknownNameError
+from rooflang.errors import RefusedError, RooflangError, UnknownNameError
 
 
 def all_kinds() -> list[type[RooflangError]]:
@@ -58,7 +58,8 @@ def test_codes_tell_the_kinds_apart_and_no_error_exits_with_success() -> None:
 
 @pytest.mark.parametrize("kind", [each for each in all_kinds() if each is not UnknownNameError])
 def test_pickle_keeps_every_part(kind: type[RooflangError]) -> None:
-    error = kind("what", where="where", expected="expected", hint="hint")
+    code = ("code",) if kind is RefusedError else ()
+    error = kind(*code, "what", where="where", expected="expected", hint="hint")
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is kind
     assert str(copy) == str(error)
