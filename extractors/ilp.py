@@ -78,10 +78,16 @@ def extract(
         if np.isfinite(cutoff_s) or sweep.best is not None:
             sweep.probe()
         sweep.limit = LIMIT
-        if least_bytes(task)[task.at] > task.all_room_bytes:
+        short = len(task.costed.tiers) > 1  # other memories are looked at where HBM is short
+        if short:
+            sweep.probe()
+        if short or least_bytes(task)[task.at] > task.all_room_bytes:
             sweep.squeeze()
-        sweep.run()
-        sweep.refine(LARGE_LIMIT)
+        if short:
+            sweep.combine()
+        else:
+            sweep.run()
+            sweep.refine(LARGE_LIMIT)
         if sweep.best is None and sweep.bound_s < cutoff_s:
             sweep.squeeze()
     except LimitReached:
