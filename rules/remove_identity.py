@@ -30,6 +30,9 @@ def check(op: Op, *, ops: Sequence[Op] = (), operand: int = 0) -> Verdict:
     if source.dtype != op.output.dtype:
         reason = f"{op.name} stores {source.dtype} as {op.output.dtype}: it changes values"
         return Refusal(code="lossy", reason=reason)
+    if source.dims != op.output.dims:
+        reason = f"{op.name} stores {' '.join(source.dims)} as {' '.join(op.output.dims)}, in which its readers expect it"
+        return Refusal(code="reordered", reason=reason)
     written, cells = overwritten(ops), Cells.of(ops)
     if operand and not _appended_once(source.name, ops):
         reason = f"{op.name} recalls {source.name} as it is after this step's append alone, which is not how it stays"
@@ -80,7 +83,7 @@ RULE = Rule(
     ),
     preconditions=(
         "the operator is a move, or a recall whose cache every step appends to",
-        "source and copy have one dtype",
+        "source and copy have one dtype, and their dims in one order",
         "neither is overwritten in place: a copy of what will be overwritten is a snapshot",
     ),
     exactness=Exactness.EXACT,

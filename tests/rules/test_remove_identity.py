@@ -42,6 +42,18 @@ def test_a_cast_is_no_identity() -> None:
     assert refused.code == "lossy"
 
 
+def test_another_order_of_dims_is_no_identity_for_who_reads_it() -> None:
+    copy = copied().op_by_name["copy"]
+    refused = RULE.check(replace(copy, output=replace(copy.output, dims=copy.output.dims[::-1])))
+    assert isinstance(refused, Refusal)
+    assert refused.code == "reordered"
+    g = GraphBuilder("turned", batch=8, hidden=4, ffn=6)
+    up = g.op("up", "matmul", [g.input("x", "batch hidden"), g.weight("w", "hidden ffn")], "batch ffn")
+    turned = g.op("turned", "to_hbm", [up], "ffn batch")
+    graph = g.build(g.op("act", "activation", [turned], "ffn batch"))
+    assert saturated(graph).aliases["turned"] == "turned"
+
+
 def test_copy_and_operand_are_one_class() -> None:
     theory, egraph = snapshot(copied())
     up, copy = (egraph.rows[theory.term(copied().op_by_name[name].output)][0].output for name in ("up", "copy"))
