@@ -31,7 +31,7 @@ def check(op: Op, *, ops: Sequence[Op] = (), operand: int = 0) -> Verdict:
         reason = f"{op.name} stores {source.dtype} as {op.output.dtype}: it changes values"
         return Refusal(code="lossy", reason=reason)
     if source.dims != op.output.dims:
-        reason = f"{op.name} stores {' '.join(source.dims)} as {' '.join(op.output.dims)}, in which its readers expect it"
+        reason = f"{op.name} stores {' '.join(source.dims)} as {' '.join(op.output.dims)}, as its readers expect"
         return Refusal(code="reordered", reason=reason)
     written, cells = overwritten(ops), Cells.of(ops)
     if operand and not _appended_once(source.name, ops):
