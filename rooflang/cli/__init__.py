@@ -35,6 +35,7 @@ Exit codes:
         "sweep": ("rooflang.cli.sweep", "search many configurations, on one machine or many"),
         "explain": ("rooflang.cli.explain", "tell what a model needs per token, and which part of it"),
         "agent": ("rooflang.cli.agent", "make a plan one primitive at a time, or replay one"),
+        "compare": ("rooflang.cli.compare", "compare agents, scripted or your own, with the search"),
         "models": ("rooflang.cli.models", "list the models, or show one"),
         "hardware": ("rooflang.cli.hardware", "list the platforms, show one, or check a file"),
         "rules": ("rooflang.cli.rules", "list the rewrite rules, or show one"),
