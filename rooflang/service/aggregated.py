@@ -3,7 +3,7 @@
 A replica that takes r requests a second spends the share r/R_p of its time on prompts, of which it could run R_p a
 second, and needs r·steps/R_d for their tokens, of which it could make R_d a second. At its full rate both fill its
 time, and a decode step is stretched by the prompts that come in between. A prompt waits until its step is full, and for
-the decode step under way, at worst a whole one.
+the decode step under way, at worst a whole one. What a prefill step works on has to fit beside all caches.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def together(prefill: Choice, decode: Choice, demand: Demand, replicas: int, adm
         prefill=Pool(replicas=replicas, choice=prefill),
         decode=Pool(replicas=replicas, choice=decode, admits=admits),
         rate_per_s=rate * replicas,
-        ttft_s=prefill.gathering_s(rate) + decode.latency_s + prefill.latency_s,
+        ttft_s=prefill.gathering_s(rate) + decode.step_s + prefill.latency_s,
         tpot_s=decode.latency_s / (1.0 - rate / prefill.passes_per_s),
         transfer_s=0.0,
         output_tok_s=rate * replicas * demand.osl,

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from rooflang.assumptions import Assumptions, profile
+from rooflang.cost.tiers import HBM
 from rooflang.errors import CapacityError, HardwareError, RooflangError
 from rooflang.hw import Cluster, Platform
 from rooflang.ir.cut import Spec
 from rooflang.ir.graph import Graph
 from rooflang.ir.tensor import Role
 from rooflang.models import Model, Workload, load
+from rooflang.models.measure import weight_bytes
 from rooflang.models.workload import Stage
 from rooflang.place.certificate import replay
+from rooflang.place.lower import lower
 from rooflang.place.plan import Plan
 from rooflang.search.evaluate import evaluate
 from rooflang.search.method import Method
@@ -27,6 +31,9 @@ from rooflang.service.offer import Choice
 #: Prompts in a prefill step are few: more of them only make each wait for the others.
 PROMPTS = (1, 2, 4, 8, 16, 32, 64)
 
+#: The rule that lets leaves lie in other memories than HBM.
+_ELSEWHERE = frozenset({"insert_identity"})
+
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
@@ -34,6 +41,16 @@ class Curve:
 
     choices: tuple[Choice, ...]
     admits: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Laid:
+    """Where a plan holds its weights: its mesh, the layers of its stages, and each weight with the specs in which some
+    kernel reads it."""
+
+    mesh: tuple[int, ...]
+    partition: tuple[int, ...]
+    weights: frozenset[tuple[str, frozenset[Spec]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +64,18 @@ class Curves:
     watch: Progress
 
     def sizes(self, platform: Platform, gpus: int) -> tuple[int, ...]:
-        """GPUs of a replica: every divisor of the GPUs that the platform can be built of."""
-        return tuple(size for size in range(1, gpus + 1) if gpus % size == 0 and _built(platform, size))
+        """GPUs of a replica: every divisor of the GPUs that the platform can be built of; where some of them have room
+        for the weights in HBM, those alone."""
+        built = tuple(size for size in range(1, gpus + 1) if gpus % size == 0 and _built(platform, size))
+        return tuple(size for size in built if self._holds(platform, size)) or built
+
+    def _holds(self, platform: Platform, gpus: int) -> bool:
+        """Is there room for the weights in HBM?"""
+        return self._weight_bytes <= gpus * Cluster.of(platform, gpus).device.hbm_bytes
+
+    @cached_property
+    def _weight_bytes(self) -> float:
+        return weight_bytes(self.graph("decode", self.demand.prompt))
 
     def decode(self, platform: Platform, gpus: int) -> Curve:
         """Decode plans on replicas of that many GPUs, found with full caches and timed with average ones."""
@@ -65,24 +92,27 @@ class Curves:
         """Prefill plans on replicas of that many GPUs."""
         return self._prefill(platform, gpus, self.method)
 
-    def prefill_beside(self, decode: Choice) -> Curve:
-        """Prefill plans on the same GPUs as a decode plan, with the weights where that one holds them."""
-        plan = plan_of(decode.point, decode.problem)
-        method = replace(
-            self.method,
-            held=weights_of(plan, decode.problem),
-            fix=(
-                "mesh=" + ("x".join(map(str, decode.point.mesh)) or "1"),
-                "partition=" + ",".join(map(str, decode.point.pp_partition)),
-            ),
-        )
-        return self._prefill(decode.problem.cluster.platform, decode.gpus, method)
+    def laid(self, decode: Choice) -> Laid:
+        """Where a decode plan holds its weights."""
+        plan, point = plan_of(decode.point, decode.problem), decode.point
+        held = weights_of(plan, decode.problem)
+        return Laid(mesh=point.mesh, partition=point.pp_partition, weights=frozenset(held.items()))
+
+    def prefill_beside(self, platform: Platform, gpus: int, laid: Laid) -> Curve:
+        """Prefill plans on the same GPUs as a decode plan, with the weights where that one holds them; of all batch
+        sizes, since what fits depends on the decode plan."""
+        fix = "mesh=" + ("x".join(map(str, laid.mesh)) or "1"), "partition=" + ",".join(map(str, laid.partition))
+        return self._prefill(platform, gpus, replace(self.method, held=dict(laid.weights), fix=fix))
 
     def _prefill(self, platform: Platform, gpus: int, method: Method) -> Curve:
         problem = self.problem(platform, gpus, "prefill", self.demand.prompt)
         points = self._points(problem, replace(method, batch=PROMPTS))
-        choices = tuple(Choice(point=p, problem=problem, step_s=p.sim.step_s) for p in pareto(points))
-        return Curve(choices=choices)
+        if not method.held:
+            return Curve(choices=tuple(Choice(point=p, problem=problem, step_s=p.sim.step_s) for p in pareto(points)))
+        choices = (
+            Choice(point=p, problem=problem, step_s=p.sim.step_s, works_on_bytes=_works_on(p, problem)) for p in points
+        )
+        return Curve(choices=tuple(choices))
 
     def problem(self, platform: Platform, gpus: int, stage: Stage, context: int) -> Problem:
         """What a search for a replica solves."""
@@ -102,15 +132,21 @@ class Curves:
 
     def _points(self, problem: Problem, method: Method) -> tuple[Point, ...]:
         """What a search finds; nothing where nothing fits or can be laid so."""
-        self.watch.say(f"{problem.stage} on {problem.cluster}")
+        cluster = problem.cluster
+        self.watch.say(f"{problem.stage} on {cluster}")
+        if self._holds(cluster.platform, cluster.gpus):
+            method = replace(method, disabled=method.disabled | _ELSEWHERE)
         try:
-            return method.run(problem, self.watch).points
+            found = method.run(problem, self.watch)
         except CapacityError:
             return ()
         except RooflangError:
             if not method.held:
                 raise
             return ()
+        if found.stopped_by == "interrupted":
+            raise KeyboardInterrupt
+        return found.points
 
 
 def plan_of(point: Point, problem: Problem) -> Plan:
@@ -119,12 +155,24 @@ def plan_of(point: Point, problem: Problem) -> Plan:
     return replay(point.certificate, problem.blocks, problem.cluster)
 
 
-def weights_of(plan: Plan, problem: Problem) -> Mapping[str, frozenset[Spec]]:
+def weights_of(plan: Plan, problem: Problem) -> dict[str, frozenset[Spec]]:
     """How each weight lies, in every way that some kernel reads it."""
     held: dict[str, set[Spec]] = {}
     for name, spec in _reads(plan, problem):
         held.setdefault(name, set()).add(spec)
     return {name: frozenset(specs) for name, specs in held.items()}
+
+
+def _works_on(point: Point, problem: Problem) -> tuple[float, ...]:
+    """Bytes of HBM that each stage of a plan needs on a GPU at its peak, weights left out."""
+    plan = plan_of(point, problem)
+    laid = problem.for_script(point.certificate)
+    cost = laid.cost(plan.mesh, point.batch)
+    weights = [0.0] * point.pp
+    for leaf in lower(plan, laid.blocks).residents:
+        if leaf.tensor.role is Role.WEIGHT and leaf.tier == HBM:
+            weights[leaf.stage] += float(cost.bytes(leaf.tensor, leaf.spec))
+    return tuple(stage.peak_bytes - own for stage, own in zip(point.sim.stages, weights, strict=True))
 
 
 def _reads(plan: Plan, problem: Problem) -> Iterator[tuple[str, Spec]]:

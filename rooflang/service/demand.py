@@ -13,6 +13,9 @@ from rooflang.units import show_seconds
 #: Contexts are rounded up to whole pages of a KV cache, which also lets them be cut.
 PAGE = 256
 
+#: Relative rounding of rates: a target that is missed by less is met.
+ROUNDING = 1e-9
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
@@ -55,7 +58,12 @@ class Demand:
 
     def replicas(self, rate_per_s: float) -> int:
         """Replicas of that rate each that together reach the one asked for; 0 where none is."""
-        return math.ceil((self.rate_per_s or 0.0) / rate_per_s - 1e-9)
+        return replicas(self.rate_per_s or 0.0, rate_per_s)
+
+    def met(self, *, ttft_s: float, tpot_s: float, rate_per_s: float) -> bool:
+        """Are all targets met?"""
+        missed = self.misses(ttft_s=ttft_s, tpot_s=tpot_s, rate_per_s=rate_per_s)
+        return all(miss <= 1.0 + ROUNDING for miss in missed)
 
     def misses(self, *, ttft_s: float, tpot_s: float, rate_per_s: float) -> Iterator[float]:
         """By which factor each target is missed; 1 or less: it is met."""
@@ -76,6 +84,11 @@ class Demand:
     def inputs(self) -> dict[str, Any]:
         """For the hash of a plan's inputs."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+
+def replicas(wanted_per_s: float, rate_per_s: float) -> int:
+    """How many of a rate each reach the one that is wanted."""
+    return math.ceil(wanted_per_s / rate_per_s * (1.0 - ROUNDING))
 
 
 def pages(tokens: int) -> int:

@@ -20,17 +20,24 @@ Mode = Literal["aggregated", "disaggregated"]
 @dataclass(frozen=True, kw_only=True)
 class Choice:
     """A plan for one replica. `point` was simulated on `problem`; a decode plan was found where caches are at their
-    fullest, so that it fits there, and `step_s` is that of caches of average length."""
+    fullest, so that it fits there, and `step_s` is that of caches of average length. `works_on_bytes` are those that a
+    prefill plan needs at its peak, per stage, beside weights that are there anyway."""
 
     point: Point
     problem: Problem
     step_s: float
+    works_on_bytes: tuple[float, ...] = ()
 
     @property
     def latency_s(self) -> float:
         """Seconds that a request takes through all stages: to its first token, or per token."""
         tokens = self.problem.tokens if self.problem.stage == "decode" else 1
         return self.step_s * self.point.pp / tokens
+
+    def fits_beside(self, decode: Choice) -> bool:
+        """Has a decode plan on the same GPUs room for what this prefill plan works on?"""
+        pairs = zip(decode.point.sim.stages, self.works_on_bytes, strict=True)
+        return all(stage.peak_bytes + more <= decode.point.sim.capacity_bytes for stage, more in pairs)
 
     @property
     def gpus(self) -> int:

@@ -18,7 +18,7 @@ from rooflang.search.inputs import hashed_inputs
 from rooflang.search.method import Method
 from rooflang.search.progress import Progress
 from rooflang.service.aggregated import replicas_for, together
-from rooflang.service.curves import Curve, Curves
+from rooflang.service.curves import Curve, Curves, Laid
 from rooflang.service.demand import Demand
 from rooflang.service.disaggregated import Room, apart
 from rooflang.service.offer import Mode, Offer
@@ -124,7 +124,15 @@ def plan_service(
     modes: tuple[Mode, ...] = ("aggregated", "disaggregated") if mode == "both" else (mode,)
     if prefill_gpus is not None:
         modes = ("disaggregated",)
-    offers = list(planner.offers(modes))
+    offers: list[Offer] = []
+    interrupted = False
+    try:
+        for offer in planner.offers(modes):
+            offers.append(offer)
+    except KeyboardInterrupt:  # what there is may do
+        if not offers:
+            raise
+        interrupted = True
     watch.done()
     best, second = planner.choose(offers, modes)
     return ServicePlan(
@@ -133,7 +141,7 @@ def plan_service(
         best=best,
         other=second,
         looked_at=len(offers),
-        stopped_by=watch.stopped_by,
+        stopped_by="interrupted" if interrupted else watch.stopped_by,
         seconds=watch.elapsed_s,
         gpu_hour_usd=gpu_hour_usd,
     )
@@ -175,20 +183,14 @@ class _Planner:
 
     def offers(self, modes: tuple[Mode, ...]) -> Iterator[Offer]:
         """Every offer, good or not, until a limit."""
-        decodes = self._curves("decode", self.decode_on, self.room.gpus)
-        if "aggregated" in modes:
-            for curve in decodes:
-                yield from self._aggregated(curve)
+        decodes: list[Curve] = []
+        for size in self._sizes(self.decode_on, self.room.gpus):
+            if not self.curves.watch.expired:
+                decodes.append(self.curves.decode(self.decode_on, size))
+                if "aggregated" in modes:
+                    yield from self._aggregated(decodes[-1], size)
         if "disaggregated" in modes:
             yield from self._disaggregated(decodes)
-
-    def _curves(self, stage: Literal["prefill", "decode"], platform: Platform, gpus: int) -> list[Curve]:
-        find = self.curves.decode if stage == "decode" else self.curves.prefill
-        found = []
-        for size in self._sizes(platform, gpus):
-            if not self.curves.watch.expired:
-                found.append(find(platform, size))
-        return found
 
     def _sizes(self, platform: Platform, gpus: int) -> tuple[int, ...]:
         sizes = self.curves.sizes(platform, gpus)
@@ -196,25 +198,34 @@ class _Planner:
             raise ValueRangeError(f"{gpus} GPUs", where="--gpus", expected=f"what {platform.name} can be built of")
         return sizes
 
-    def _aggregated(self, curve: Curve) -> Iterator[Offer]:
-        for decode in curve.choices:
+    def _aggregated(self, curve: Curve, size: int) -> Iterator[Offer]:
+        beside: dict[Laid, Curve] = {}
+        for number, decode in enumerate(curve.choices):
             if self.curves.watch.expired:
                 return
-            if self.demand.tpot_s is not None and decode.latency_s > self.demand.tpot_s and decode.point.batch > 1:
-                continue  # it is slower still beside prompts
-            for prefill in self.curves.prefill_beside(decode).choices:
-                replicas = replicas_for(prefill, decode, self.demand, self.room.gpus)
-                yield together(prefill, decode, self.demand, replicas, curve.admits)
+            if number and self.demand.tpot_s is not None and decode.latency_s > self.demand.tpot_s:
+                continue  # it is slower still beside prompts; the fastest may be the nearest to what is asked for
+            laid = self.curves.laid(decode)
+            if laid not in beside:
+                beside[laid] = self.curves.prefill_beside(self.decode_on, size, laid)
+            for prefill in beside[laid].choices:
+                if prefill.fits_beside(decode):
+                    replicas = replicas_for(prefill, decode, self.demand, self.room.gpus)
+                    yield together(prefill, decode, self.demand, replicas, curve.admits)
 
     def _disaggregated(self, decodes: list[Curve]) -> Iterator[Offer]:
-        own = self.room.prefill
-        prefills = self._curves("prefill", self.prefill_on, self.room.gpus if own is None else own)
         cache_bytes = kv_footprint_bytes(self.curves.graph("decode", self.demand.prompt))
-        for first, second in product(prefills, decodes):
-            for prefill, decode in product(first.choices, second.choices):
-                offer = apart(prefill, decode, self.demand, self.room, cache_bytes=cache_bytes, admits=second.admits)
-                if offer is not None:
-                    yield offer
+        own = self.room.prefill
+        for size in self._sizes(self.prefill_on, self.room.gpus if own is None else own):
+            if self.curves.watch.expired:
+                return
+            for first, second in product([self.curves.prefill(self.prefill_on, size)], decodes):
+                for prefill, decode in product(first.choices, second.choices):
+                    offer = apart(
+                        prefill, decode, self.demand, self.room, cache_bytes=cache_bytes, admits=second.admits
+                    )
+                    if offer is not None:
+                        yield offer
 
     # -- which one ------------------------------------------------------------------------------------------------
 
@@ -222,7 +233,7 @@ class _Planner:
         """The best offer that meets the targets, with its plans evaluated, and the best of the other mode."""
         if not offers:
             self._explain_nothing()
-        good = [offer for offer in offers if all(miss <= 1.0 for miss in self._misses(offer))]
+        good = [offer for offer in offers if self.demand.met(**_seen(offer))]
         if not good:
             self._unreachable(offers)
         best = max(good, key=self._rank)
@@ -234,11 +245,8 @@ class _Planner:
             return (-offer.gpus, offer.output_tok_s, -offer.tpot_s)
         return (offer.output_tok_s, -offer.gpus, -offer.tpot_s)
 
-    def _misses(self, offer: Offer) -> Iterator[float]:
-        return self.demand.misses(ttft_s=offer.ttft_s, tpot_s=offer.tpot_s, rate_per_s=offer.rate_per_s)
-
     def _unreachable(self, offers: list[Offer]) -> NoReturn:
-        near = min(offers, key=lambda offer: (max(self._misses(offer)), -offer.output_tok_s))
+        near = min(offers, key=lambda offer: (max(self.demand.misses(**_seen(offer))), -offer.output_tok_s))
         raise UnreachableError(
             f"no service that was found has {self.demand.words()}",
             nearest=near,
@@ -258,3 +266,8 @@ class _Planner:
             expected="room for a replica, or for one of each stage where they are apart",
             hint="use more GPUs, devices with more memory, or shorter requests",
         )
+
+
+def _seen(offer: Offer) -> dict[str, float]:
+    """What a demand may ask for, of an offer."""
+    return {"ttft_s": offer.ttft_s, "tpot_s": offer.tpot_s, "rate_per_s": offer.rate_per_s}

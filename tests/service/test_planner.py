@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 import pytest
 
 import rooflang
 from rooflang.errors import CapacityError, RooflangError, UnreachableError, ValueRangeError
-from rooflang.hw import load_platform
-from rooflang.hw.decode import Bytes
+from rooflang.hw import Cluster, load_platform
+from rooflang.hw.decode import Bytes, Seconds
+from rooflang.hw.schema import Spine
 from rooflang.models.measure import kv_footprint_bytes
-from rooflang.service import Offer, ServicePlan, plan_service
-from rooflang.service.curves import plan_of, weights_of
+from rooflang.search.method import Method
+from rooflang.search.progress import Progress
+from rooflang.service import Demand, Offer, ServicePlan, plan_service
+from rooflang.service.curves import Curves, plan_of, weights_of
+from rooflang.service.disaggregated import Room, apart
 
 ASKED: dict[str, Any] = {"hardware": "h100", "gpus": 2, "isl": 1000, "osl": 101}
 
@@ -51,14 +56,82 @@ def test_disaggregated_pools_are_balanced(free: ServicePlan) -> None:
     assert prefill.gpus + decode.gpus == offer.gpus <= 2
 
 
-def test_caches_are_sent_over_the_outer_fabric(free: ServicePlan, llama: Path) -> None:
+def test_caches_are_sent_over_the_innermost_fabric_that_joins_all_gpus(free: ServicePlan, llama: Path) -> None:
     offer = offers(free)["disaggregated"]
     model = rooflang.models.load(llama)
     graph = model.build(rooflang.Workload(stage="decode", context=1024, batch=1), rooflang.profile("physical"))
-    assert kv_footprint_bytes(graph) == 2 * 2 * 8 * 128 * 2 * 1024
-    sent = offer.prefill.choice.point.batch * kv_footprint_bytes(graph)
-    links = min(offer.prefill.choice.gpus, offer.decode.choice.gpus)
-    assert offer.transfer_s == pytest.approx(sent / (links * 50e9) + 4e-6, rel=1e-3)
+    cache = kv_footprint_bytes(graph)
+    assert cache == 2 * 2 * 8 * 128 * 2 * 1024
+    prefill, decode = offer.prefill.choice, offer.decode.choice
+    assert (prefill.gpus, decode.gpus) == (1, 1)
+    sent = prefill.point.batch * cache
+    assert offer.transfer_s == pytest.approx(sent / 450e9, rel=0.01)
+
+    def within(gpus: int, cluster: Cluster) -> float:
+        two = [replace(choice, problem=replace(choice.problem, cluster=cluster)) for choice in (prefill, decode)]
+        moved = apart(*two, Demand(isl=1000, osl=101), Room(gpus=gpus), cache_bytes=cache, admits=0)
+        assert moved is not None and (moved.gpus > 8) is (gpus > 8)
+        return moved.transfer_s
+
+    assert within(8, prefill.problem.cluster) == offer.transfer_s
+    assert within(16, prefill.problem.cluster) == pytest.approx(sent / 50e9, rel=1e-3)
+    spine = Spine(name="spine", domains=2, oversubscription=4.0, latency_s=Seconds(1e-6), source="a test")
+    pods = Cluster.of(msgspec.structs.replace(prefill.problem.cluster.platform, spine=spine), 1)
+    assert within(16, pods) == pytest.approx(sent / 50e9, rel=1e-3)
+    assert within(64, pods) == pytest.approx(4 * sent / 50e9, rel=1e-3)
+
+
+def test_links_carry_what_a_service_sends(free: ServicePlan) -> None:
+    offer = offers(free)["disaggregated"]
+    prefill, decode = offer.prefill.choice, offer.decode.choice
+    slow = apart(prefill, decode, Demand(isl=1000, osl=101), Room(gpus=2), cache_bytes=1e12, admits=0)
+    assert slow is not None
+    assert slow.rate_per_s == pytest.approx(0.45)
+    assert slow.rate_per_s < offer.rate_per_s
+
+
+def test_what_a_prefill_step_works_on_fits_beside_all_caches(free: ServicePlan) -> None:
+    offer = offers(free)["aggregated"]
+    prefill, decode = offer.prefill.choice, offer.decode.choice
+    (works_on,) = prefill.works_on_bytes
+    caches = prefill.point.batch * 2 * 2 * 8 * 128 * 2 * 1024
+    assert caches < works_on < prefill.point.sim.peak_bytes - 2e9  # its weights take more than that
+    assert decode.point.sim.peak_bytes + works_on <= decode.point.sim.capacity_bytes
+    assert prefill.fits_beside(decode)
+    assert not replace(prefill, works_on_bytes=(79e9,)).fits_beside(decode)
+
+
+@pytest.mark.parametrize("gpus", [1, 3, 7])
+def test_a_rate_that_was_told_can_be_asked_for(gpus: int) -> None:
+    for per_s in (0.1, 1 / 3, 7.7):
+        demand = Demand(isl=1, osl=2, rate_per_s=gpus * per_s)
+        assert demand.replicas(per_s) == gpus
+        assert demand.met(ttft_s=1.0, tpot_s=1.0, rate_per_s=per_s * gpus * (1 - 1e-15))
+        assert not demand.met(ttft_s=1.0, tpot_s=1.0, rate_per_s=per_s * gpus * 0.999)
+
+
+def test_no_replica_is_looked_at_that_has_no_room_for_the_weights(free: ServicePlan) -> None:
+    curves = Curves(
+        model="llama-3.3-70b",
+        demand=free.demand,
+        assumptions="physical",
+        method=Method(),
+        watch=Progress(),
+    )
+    assert curves.sizes(load_platform("h100"), 16) == (2, 4, 8, 16)
+    assert curves.sizes(load_platform("h100"), 1) == (1,)
+
+
+def test_ctrl_c_keeps_the_offers_so_far(llama: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*given: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Curves, "prefill", interrupted)
+    plan = plan_service(llama, **{**ASKED, "gpus": 1})
+    assert plan.stopped_by == "interrupted"
+    assert plan.best.mode == "aggregated"
+    with pytest.raises(KeyboardInterrupt):
+        plan_service(llama, **ASKED, mode="disaggregated")
 
 
 def test_caches_fit_at_their_fullest_and_are_timed_at_their_mean(free: ServicePlan) -> None:
