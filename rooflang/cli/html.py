@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rooflang.search.point import Result
     from rooflang.search.prepared import Prepared
     from rooflang.search.progress import Progress
+    from rooflang.service import ServicePlan
     from rooflang.sim.result import Overlap
 
 page_option = click.option(
@@ -68,6 +69,26 @@ def write_result(ctx: click.Context, path: Path, result: Result, asked: Mapping[
     closer, whole = looked(wanted, result.frontier[0].sim.overlap, progress)
     origin = Origin(command=options.spell(ctx), facts=(("seed", str(asked.get("seed", 0))), *footer(result)))
     write(path, result.inputs, points, closer, origin)
+    return whole
+
+
+def write_service(ctx: click.Context, path: Path, plan: ServicePlan, progress: Progress) -> bool:
+    """Write the page of a planned service: the plans of all pools of its offers. False if Ctrl-C came before all were
+    looked at closely."""
+    from rooflang.report.html.page import Origin
+    from rooflang.report.service import offers, offers_table
+    from rooflang.search.verify import stated_plan
+
+    points, wanted = [], []
+    for offer in offers(plan):
+        for stage, pool in (("prefill", offer.prefill), ("decode", offer.decode)):
+            label = f"{offer.mode}, {stage}: {pool.replicas} × {pool.choice.gpus} GPUs"
+            points.append(pool.choice.point.to_json() | {"label": label})
+            wanted.append(partial(stated_plan, pool.choice.problem, points[-1]))
+    closer, whole = looked(wanted, plan.best.decode.choice.point.sim.overlap, progress)
+    demand = plan.demand
+    facts = (("asked for", f"{demand.isl:,} tokens in, {demand.osl:,} out; {demand.words()}"),)
+    write(path, plan.inputs, points, closer, Origin(command=options.spell(ctx), facts=facts, table=offers_table(plan)))
     return whole
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
+from rooflang.cli import html as pages
 from rooflang.cli import options
 from rooflang.cli.assume import assumed
 from rooflang.cli.options import apply
 from rooflang.cli.output import JsonTarget, tell
+from rooflang.cli.program import INTERRUPTED
 from rooflang.cli.types import Amount, Count, Known, PerSecond, Seconds, hardware_names
 
 _EXAMPLES = """\b
@@ -61,10 +64,13 @@ _SHAPE = apply(
 @_SHAPE
 @options.overlap("perfect", "none", text="Computation and communication hide each other as far as they can, or never.")
 @options.assumptions
+@pages.page_option
 @options.json_file
 @options.quiet
 @click.pass_context
-def command(ctx: click.Context, /, model: str, target: JsonTarget | None, quiet: bool, **given: Any) -> None:
+def command(
+    ctx: click.Context, /, model: str, html: Path | None, target: JsonTarget | None, quiet: bool, **given: Any
+) -> None:
     """Plan a service of MODEL: how many of the GPUs run prompts, how many make tokens, with which plans.
 
     MODEL is a registered name (`rooflang models`) or a config.json. Times are those of a service at its full rate whose
@@ -82,3 +88,5 @@ def command(ctx: click.Context, /, model: str, target: JsonTarget | None, quiet:
     finally:
         progress.done()
     tell(target, plan.to_json, lambda: show_offers(plan) if quiet else show_service(plan, options.spell(ctx)))
+    if html is not None and not pages.write_service(ctx, html, plan, progress):
+        ctx.exit(INTERRUPTED)

@@ -15,7 +15,7 @@ def show_service(plan: ServicePlan, command: str) -> str:
     demand = plan.demand
     asked = f"{demand.isl:,} tokens in, {demand.osl:,} out; asked for: {demand.words()}"
     parts = [f"{show_inputs(plan.inputs)}\n  {asked}", show_offers(plan)]
-    for offer in _offers(plan):
+    for offer in offers(plan):
         parts.append(f"{offer.mode}\n{_pools(offer)}")
     parts.extend(_plans(plan.best))
     rows = [("looked at", f"{plan.looked_at:,} services")]
@@ -25,14 +25,20 @@ def show_service(plan: ServicePlan, command: str) -> str:
     return "\n\n".join([*parts, facts(rows, indent=""), show_origin(plan.inputs, command)])
 
 
-def _offers(plan: ServicePlan) -> list[Offer]:
+def offers(plan: ServicePlan) -> list[Offer]:
+    """The best one, and the best of the other mode where there is one."""
     return [plan.best, *([plan.other] if plan.other else [])]
 
 
 def show_offers(plan: ServicePlan) -> str:
     """The best service, and the best of the other mode, a row each."""
+    return table(*offers_table(plan))
+
+
+def offers_table(plan: ServicePlan) -> tuple[list[str], list[list[str]]]:
+    """The heads and the rows of that table."""
     rows = []
-    for offer in _offers(plan):
+    for offer in offers(plan):
         rows.append(
             [
                 offer.mode,
@@ -47,7 +53,7 @@ def show_offers(plan: ServicePlan) -> str:
             ]
         )
     heads = ["<service", "GPUs", "requests/s", "tok/s out", "tok/s/GPU", "first token", "each further", "in flight"]
-    return table([*heads, *(["$/M tok out"] if plan.gpu_hour_usd else [])], rows)
+    return [*heads, *(["$/M tok out"] if plan.gpu_hour_usd else [])], rows
 
 
 def _pools(offer: Offer) -> str:

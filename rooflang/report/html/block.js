@@ -10,7 +10,7 @@ function blockSection(close) {
   const body = h("div", { role: "tabpanel" });
   const choose = (index) => {
     tabs.forEach((tab, i) => { tab.setAttribute("aria-selected", i === index); tab.tabIndex = i === index ? 0 : -1; });
-    body.replaceChildren(...blockBody(close, close.blocks[index]));
+    body.replaceChildren(...blockBody(close, close.blocks[index]).filter(Boolean));
   };
   tabs.forEach((tab, i) => tab.addEventListener("click", () => choose(i)));
   walked(tabs, choose);
@@ -35,6 +35,7 @@ function blockBody(close, block) {
     h("p", { class: "sub" }, `${seconds(total)} from first start to last end. ${labels}`),
     key([...Object.entries(PARTS)].filter(([name]) => used.has(name))),
     close.axes.length ? glyphKey() : null,
+    key([["memory", "bar: waits for memory"], ["compute", "compute"], ["network", "network"], ["latency", "latency"]]),
     h("div", { class: "card flow" }, arcs.svg, h("div", { role: "list" }, rows)),
   ];
 }

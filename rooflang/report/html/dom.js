@@ -31,6 +31,7 @@ const rate = (value) => {
   return value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 };
 const percent = (value, digits = 1) => (value > 0 && value < 0.0005 ? "<0.1%" : (100 * value).toFixed(digits) + "%");
+const gap = (value) => (100 * value).toFixed(2) + "%";
 const count = (value) => value.toLocaleString("en-US");
 const tick = (value) => (value >= 1e6 ? value / 1e6 + "M" : value >= 1e3 ? value / 1e3 + "K" : String(Number(value.toPrecision(3))));
 
@@ -70,7 +71,7 @@ function walked(nodes, choose) {
 
 // -- colours, each with a word beside it ------------------------------------------------------------------------------
 
-const PARTS = { attention: "attention", ffn: "FFN and experts", routing: "routing", head: "head", other: "norms, residual", network: "collectives" };
+const PARTS = { attention: "attention", ffn: "FFN and experts", routing: "routing", head: "head", other: "everything else", network: "collectives" };
 const partOf = (group) => DATA.parts[group] || "other";
 const boundClass = (bound) => (["compute", "memory", "latency"].includes(bound) ? bound : "network");
 const key = (entries) => h("div", { class: "key" }, entries.map(([name, word]) => h("span", {}, h("i", { class: "c-" + name }), word)));

@@ -23,7 +23,7 @@ def draw_frontier(path: Path, inputs: Mapping[str, Any], points: Sequence[Mappin
     xs, ys = [p["tok_s_user"] for p in points], [p["tok_s_gpu"] for p in points]
     colour = style.COLOURS.get(inputs["hardware"], style.PARTS[0])
     marker = style.MARKERS.get(inputs["hardware"], "o")
-    panel.step(xs, ys, where="pre", color=colour, linewidth=0.8, alpha=0.6)
+    panel.step(xs, ys, where="post", color=colour, linewidth=0.8, alpha=0.6)
     panel.plot(xs, ys, linestyle="", color=colour, marker=marker, markersize=4.5)
     for axis, values, scale in ((panel.xaxis, xs, panel.set_xscale), (panel.yaxis, ys, panel.set_yscale)):
         if max(values) / min(values) >= _WIDE:

@@ -12,9 +12,10 @@ function scale(values, from, to) {
   return { place, log, ticks: log ? logTicks(low, high) : linearTicks(low, high) };
 }
 function logTicks(low, high) {
-  const out = [], few = Math.log10(high / low) < 1.6;
+  const out = [], decades = Math.log10(high / low);
+  const leads = decades < 1.6 ? [1, 2, 3, 5, 7] : decades < 3.2 ? [1, 2, 5] : [1];
   for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++)
-    for (const lead of few ? [1, 2, 3, 5, 7] : [1, 2, 5]) { const x = lead * 10 ** power; if (x >= low && x <= high) out.push(x); }
+    for (const lead of leads) { const x = lead * 10 ** power; if (x >= low && x <= high) out.push(x); }
   return out;
 }
 function linearTicks(low, high) {
@@ -44,16 +45,21 @@ function frontierChart(points, choose) {
   return { svg, dots };
 }
 
-// The batch beside each point, left out where two would overlap.
+// The batch beside each point, on the side where there is room, and left out where there is none.
 function labelled(points, places) {
-  const taken = [];
-  return points.flatMap((p, i) => {
-    const [a, b] = [places[i][0] + 10, places[i][1] - 8];
-    if (taken.some(([c, d]) => Math.abs(a - c) < 66 && Math.abs(b - d) < 13)) return [];
-    taken.push([a, b]);
-    const end = a > CHART.width - 84;
-    return [s("text", { class: "soft", x: end ? a - 20 : a, y: b, "text-anchor": end ? "end" : "start", "aria-hidden": "true" }, "batch " + p.batch_text)];
+  const taken = places.map(([x, y]) => [x - 7, y - 7, x + 7, y + 7]), out = [];
+  points.forEach((p, i) => {
+    const words = "batch " + p.batch_text, wide = 6.4 * words.length, [x, y] = places[i];
+    for (const [left, low] of [[x + 10, y - 7], [x - 10 - wide, y - 7], [x - 10 - wide, y + 15], [x + 10, y + 15]]) {
+      const box = [left, low - 10, left + wide, low + 3];
+      if (box[0] < CHART.left || box[2] > CHART.width || box[3] > CHART.height - CHART.bottom) continue;
+      if (taken.some((t) => box[0] < t[2] && box[2] > t[0] && box[1] < t[3] && box[3] > t[1])) continue;
+      taken.push(box);
+      out.push(s("text", { class: "soft", x: left, y: low, "aria-hidden": "true" }, words));
+      break;
+    }
   });
+  return out;
 }
 
 function pointWords(p) {
@@ -69,7 +75,7 @@ function pointWords(p) {
 function summary(p) {
   const share = p.peak_bytes / p.capacity_bytes;
   return h("div", { class: "card", id: "summary", "aria-live": "polite" },
-    h("h3", {}, p.label || `Point ${p.number} of ${DATA.points.length}`),
+    h("h3", {}, p.label || (DATA.points.length > 1 ? `Point ${p.number} of ${DATA.points.length}` : "One step")),
     h("div", { class: "big" },
       h("div", {}, h("b", {}, rate(p.tok_s_gpu)), "tok/s/GPU"), h("div", {}, h("b", {}, rate(p.tok_s_user)), "tok/s/user"),
       h("div", {}, h("b", {}, seconds(p.step_s)), p.pp > 1 ? "slowest stage" : "step"),
@@ -78,7 +84,7 @@ function summary(p) {
       h("dt", {}, "batch"), h("dd", {}, `${count(p.batch)} ${p.batch === 1 ? "request" : "requests"} on ${p.gpus} ${p.gpus === 1 ? "GPU" : "GPUs"}`),
       h("dt", {}, "mesh"), h("dd", {}, p.mesh_text + (p.pp > 1 ? `, ${p.pp} stages of ${p.layers_text} layers` : "")),
       h("dt", {}, "bottleneck"), h("dd", {}, p.bottleneck),
-      h("dt", {}, "gap"), h("dd", {}, p.gap === null ? "no bound was computed" : percent(p.gap, 2) + " above the bound"),
+      h("dt", {}, "gap"), h("dd", {}, p.gap === null ? "no bound was computed" : gap(p.gap) + " above the bound"),
       h("dt", {}, "memory"), h("dd", {}, `${bytes(p.peak_bytes)} of ${bytes(p.capacity_bytes)}, ${percent(share, 0)}`),
       h("dt", {}, "found by"), h("dd", {}, p.origin)));
 }

@@ -46,10 +46,12 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """How a page came to be: the command that gives its result again, and facts about the search beside it."""
+    """How a page came to be: the command that gives its result again, and facts about the search beside it. `table`,
+    heads and rows, is what the points are parts of."""
 
     command: str
     facts: tuple[tuple[str, str], ...] = ()
+    table: tuple[Sequence[str], Sequence[Sequence[str]]] | None = None
 
 
 def write_page(
@@ -73,8 +75,9 @@ def page(inputs: Json, points: Sequence[Json], closer: Mapping[int, CloseUp], or
         what="what to deploy, why, and how far from the ceiling it is",
         model=escape(str(inputs["model"])),
         asked=escape(_asked(inputs)),
-        points_head="Frontier" if len(points) > 1 else "The point",
-        table=_table(told),
+        points_head="The service" if origin.table else "Frontier" if len(points) > 1 else "The point",
+        lead="" if origin.table is None else _wide(origin.table[0], [("", row) for row in origin.table[1]]),
+        table=_points(told),
         notes="Times are simulated by a roofline model of the hardware; nothing was run on it.",
         assumed=escape(_profile(inputs)),
         assumptions=_assumptions(inputs),
@@ -108,7 +111,7 @@ def _profile(inputs: Json) -> str:
 # -- tables -----------------------------------------------------------------------------------------------------------
 
 
-def _table(points: Sequence[Json]) -> str:
+def _points(points: Sequence[Json]) -> str:
     sizes, priced = len({p["gpus"] for p in points}) > 1, points[0]["usd"] is not None
     named = points[0]["label"]
     heads = [*(["<"] if named else []), "plan", *(["GPUs"] if sizes else []), "batch", "PP", "mesh"]
@@ -120,15 +123,15 @@ def _table(points: Sequence[Json]) -> str:
         cells += [show_dollars(p["usd"])] if priced else []
         cells += [show_seconds(p["step_s"]), show_gap(p["gap"]), show_memory(p["peak_bytes"], p["capacity_bytes"])]
         rows.append((f' data-point="{index}"', [*cells, p["bottleneck"]]))
-    return _html_table(heads, rows)
+    return _wide(heads, rows)
 
 
 def _assumptions(inputs: Json) -> str:
     rows = [
         (' class="changed"' if each.changed else "", [each.name, each.value, each.says]) for each in assumed(inputs)
     ]
-    table = _html_table(["<assumption", "<value", "*what it says"], rows)
-    return f'<details><summary>All {len(rows)} of them</summary><div class="wide">{table}</div></details>'
+    table = _wide(["<assumption", "<value", "*what it says"], rows)
+    return f"<details><summary>All {len(rows)} of them</summary>{table}</details>"
 
 
 def _html_table(heads: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]) -> str:
@@ -140,6 +143,10 @@ def _html_table(heads: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]])
         for attributes, cells in rows
     )
     return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _wide(heads: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]) -> str:
+    return f'<div class="wide">{_html_table(heads, rows)}</div>'
 
 
 def _facts(pairs: Iterable[tuple[str, Any]]) -> str:

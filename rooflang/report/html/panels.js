@@ -18,7 +18,7 @@ function timelineSection(p, chooseBlock) {
   const waves = Math.max(...close.lanes.flatMap((l) => l.spans.map((x) => x.wave))) + 1, bar = 20, lane = bar * waves + 10;
   const width = 1120, left = 190, height = lanes.length * lane + 34, at = (t) => left + (t / total) * (width - left - 8);
   const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, width, role: "img", "aria-label": `when each of ${lanes.length} classes of ranks runs which block` });
-  for (const value of linearTicks(0, total)) svg.append(s("line", { class: "grid", x1: at(value), x2: at(value), y1: 0, y2: height - 24 }), s("text", { class: "soft", x: at(value), y: height - 8, "text-anchor": "middle" }, value ? seconds(value) : "0"));
+  for (const value of linearTicks(0, total)) svg.append(s("line", { class: "grid", x1: at(value), x2: at(value), y1: 0, y2: height - 24 }), s("text", { class: "soft", x: at(value), y: height - 8, "text-anchor": at(value) > width - 40 ? "end" : "middle" }, value ? seconds(value) : "0"));
   lanes.forEach((l, row) => {
     svg.append(s("text", { x: 0, y: row * lane + lane / 2 + 4 }, short(`${l.name}`, 19) + ` ×${l.ranks}`));
     l.spans.forEach((x) => svg.append(tipped(s("rect", { class: "span", x: at(x.start_s), y: row * lane + 4 + x.wave * bar, width: Math.max(at(x.end_s) - at(x.start_s), 0.8), height: bar, fill: tone(x.kind), rx: 1.5, onclick: () => chooseBlock(x.kind) }),
@@ -34,9 +34,17 @@ const TONES = ["--other", "--attention", "--latency", "--routing", "--network", 
 const tone = (kind) => `var(${TONES[kind % TONES.length]})`;
 const short = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
 
+// Successive stages of equal figures share a row.
 function stageTable(p) {
-  const rows = p.close.stages.map((x, i) => h("tr", {}, [String(i), String(p.layers[i]), seconds(x.span_s), seconds(x.local_s), seconds(x.exposed_s), bytes(x.peak_bytes)].map((text) => h("td", {}, text))));
-  return h("div", { class: "wide" }, h("table", {}, h("thead", {}, h("tr", {}, ["stage", "layers", "time", "local", "network", "peak memory"].map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, rows)));
+  const rows = [];
+  p.close.stages.forEach((x, i) => {
+    const cells = [String(p.layers[i]), seconds(x.span_s), seconds(x.local_s), seconds(x.exposed_s), bytes(x.peak_bytes)];
+    const last = rows[rows.length - 1];
+    if (last && last.cells.join() === cells.join()) last.to = i;
+    else rows.push({ from: i, to: i, cells });
+  });
+  const body = rows.map((r) => h("tr", {}, [r.to > r.from ? `${r.from}–${r.to}` : String(r.from), ...r.cells].map((text) => h("td", {}, text))));
+  return h("div", { class: "wide" }, h("table", {}, h("thead", {}, h("tr", {}, ["stage", "layers", "time", "local", "network", "peak memory"].map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, body)));
 }
 
 const ROLES = { weights: "attention", "KV cache": "ffn", state: "routing", activations: "head" };
@@ -58,6 +66,6 @@ function memorySection(p) {
 function boundSection(p) {
   const known = p.bound_s !== null;
   return h("section", { id: "bound", "aria-labelledby": "bound-head" }, h("h2", { id: "bound-head" }, "Bound and gap"),
-    h("p", { class: "sub" }, known ? `No plan in the scope of the bound has a step shorter than ${seconds(p.bound_s)}: this one is ${percent(p.gap, 2)} above. Scope: ${p.bound_scope}.` : "No bound was computed: the layout was given, or found by a way of searching that has none."),
+    h("p", { class: "sub" }, known ? `No plan in the scope of the bound has a step shorter than ${seconds(p.bound_s)}: this one is ${gap(p.gap)} above. Scope: ${p.bound_scope}.` : "No bound was computed: the layout was given, or found by a way of searching that has none."),
     known ? h("div", { class: "card" }, bars([{ name: "step", value: p.step_s, text: seconds(p.step_s) }, { name: "bound", value: p.bound_s, class: "c-other", text: seconds(p.bound_s) }])) : null);
 }
