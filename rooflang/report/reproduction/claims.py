@@ -57,6 +57,10 @@ def scoped_peak(*, hardware: str, gpus: int, domain: int, **asked: Any) -> dict[
     return {"tok_s_gpu": best.sim.tok_s_gpu, "routing": routing, "batch": best.batch, "pp": best.pp}
 
 
+#: Gains that differ by less are alike.
+_FELT = 1e-3
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
     """The end of a curve of the grid beside the formula that the analysis explains it by."""
@@ -179,6 +183,8 @@ def scope_holds(rows: Sequence[ScopeRow]) -> tuple[bool, bool]:
                 continue
             if None in (one.gain, other.gain, one.routing, other.routing):
                 continue
+            if abs(one.gain - other.gain) < _FELT:  # type: ignore[operator]
+                continue  # neither of them gains more
             pairs += 1
             agreeing += (one.routing > other.routing) == (one.gain > other.gain)  # type: ignore[operator]
     gains: dict[tuple[str, str], list[float]] = {}

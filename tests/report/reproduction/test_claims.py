@@ -39,6 +39,8 @@ def test_a_larger_scope_has_to_help_where_routing_dominates_and_less_at_long_con
     good = [row("a", 1, 0.6, 1.0, 2.0), row("b", 1, 0.2, 1.0, 1.1), row("a", 2, 0.1, 1.0, 1.0)]
     assert scope_holds(good) == (True, True)
     assert scope_holds([row("a", 1, 0.6, 1.0, 1.1), row("b", 1, 0.2, 1.0, 2.0)]) == (False, True)
+    alike = [row("c", 3, 0.1, 1.0, 1.0 + 1e-12), row("d", 3, 0.2, 1.0, 1.0), row("e", 3, 0.3, 1.0, 1.0)]
+    assert scope_holds([*good, *alike]) == (True, True)
     assert scope_holds([row("a", 1, 0.6, 1.0, 1.1), row("a", 2, 0.1, 1.0, 1.2)])[1] is False
 
 
