@@ -190,6 +190,6 @@ def scope_holds(rows: Sequence[ScopeRow]) -> tuple[bool, bool]:
     gains: dict[tuple[str, str], list[float]] = {}
     for row in sorted(rows, key=lambda row: row.context):
         if row.gain is not None:
-            gains.setdefault((row.model, row.assumptions), []).append(row.gain)
+            gains.setdefault((row.model, row.assumptions), []).append(round(row.gain, 3))
     shrinks = all(found == sorted(found, reverse=True) for found in gains.values())
     return 2 * agreeing > pairs, shrinks
