@@ -108,7 +108,7 @@ def _search(
             for at, batch in enumerate(way.batches)
             if batch in wanted
             for stages in opened
-            for limit_s in [_dominated_from(way, stages, at, looked, tally.points)]
+            for limit_s in [_dominated_from(way, stages, at, looked, tally.points, every=every)]
         ]
         for at, stages, limit_s, result in asked:
             if progress.expired:
@@ -159,14 +159,21 @@ def _scope(way: Way, progress: Progress) -> str:
     return scope
 
 
-def _dominated_from(way: Way, stages: int, at: int, looked: Sequence[Looked], points: Sequence[Point]) -> float:
-    """The step time from which on a plan of that many stages for a batch size is beaten at its batch size: by a plan
-    of another number of stages that is known, or by a point."""
+def _dominated_from(
+    way: Way, stages: int, at: int, looked: Sequence[Looked], points: Sequence[Point], *, every: bool
+) -> float:
+    """The step time from which on a plan of that many stages for a batch size is beaten in throughput and interactivity
+    alike: by what is known for other numbers of stages and, unless the best for `every` batch size is wanted, for other
+    batch sizes; or by a point."""
     tokens, gpus, batch = way.problem.tokens, way.problem.cluster.gpus, way.batches[at]
-    known = [(one.step_s * one.stages, one.step_s) for one in looked if one.at == at and one.stages != stages]
-    known += [
-        (tokens / point.sim.tok_s_user, batch * tokens / (point.sim.tok_s_gpu * gpus))
-        for point in points
-        if point.batch == batch and point.pp != stages
+    known = [
+        (one.step_s * one.stages, one.step_s / way.batches[one.at])
+        for one in looked
+        if (one.at != at or one.stages != stages) and (one.at == at or not every)
     ]
-    return min((max(latency_s / stages, step_s) for latency_s, step_s in known), default=math.inf)
+    known += [
+        (tokens / point.sim.tok_s_user, tokens / (point.sim.tok_s_gpu * gpus))
+        for point in points
+        if (point.batch != batch or point.pp != stages) and (point.batch == batch or not every)
+    ]
+    return min((max(latency_s / stages, batch * share_s) for latency_s, share_s in known), default=math.inf)

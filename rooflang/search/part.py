@@ -28,13 +28,14 @@ from rooflang.search.fix import FREE, Fixed
 from rooflang.search.point import nearer
 from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
+from rooflang.search.seeds import grid_seeds
 from rooflang.sim.result import Overlap
 from rooflang.sim.serial import Steps, serial_steps
 from rooflang.sim.simulate import simulate
 
 #: Where more than a few batch sizes are searched, and no other gap is asked for, the integer programme is run only
 #: where more than this part of a step is left open.
-WORTH, FEW = 2e-2, 3
+WORTH, FEW = 1e-2, 3
 
 #: Relative rounding of sums of some thousand costs.
 _ROUNDING = 1e-9
@@ -135,6 +136,8 @@ class Part:
             task = Task(costed=costed, at=0, stages=labels, objective=OBJECTIVE[way.overlap])
             progress.say(f"looking at mesh {space.sizes}, pipeline {stages}")
             survey = Survey.of(task, quick_bounds_s(task), repartition=way.fixed.partition is None)
+            for seed in grid_seeds(way.problem, costed, stages):
+                survey.pool.add(seed)
             part.found.append(Configuration(sizes=space.sizes, survey=survey))
         return part
 

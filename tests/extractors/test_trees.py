@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rooflang.extractors.hops import useful_hops
 from rooflang.extractors.layouts import Closure, FloatArray
 from rooflang.extractors.menus import menus
-from rooflang.extractors.trees import serve
+from rooflang.extractors.trees import serve, tree_s
 
 SIZE = 5
 
@@ -53,6 +53,8 @@ def test_a_tree_is_the_cheapest_and_its_trails_are_one_tree(found: Closure, root
     seconds = found.seconds[:, :, 0]
     cost, trails = serve(seconds, root, targets)
     assert cost == cheapest(seconds, root, targets)
+    both = np.concatenate([found.seconds, 3.0 * found.seconds], axis=2)
+    assert tree_s(both, root, targets).tolist() == [cost, 3.0 * cost]
     hops = {hop for target in targets for hop in pairwise(trails[target])}
     assert sum(seconds[hop] for hop in hops) <= cost + 1e-9
     assert all((trails[target][0], trails[target][-1]) == (root, target) for target in targets)
