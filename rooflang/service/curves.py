@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -46,7 +46,7 @@ class Curve:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Laid:
     """Where a plan holds its weights: its mesh, the layers of its stages, and each weight with the specs in which some
-    kernel reads it."""
+    kernel reads it, in the labels of prefill."""
 
     mesh: tuple[int, ...]
     partition: tuple[int, ...]
@@ -71,11 +71,11 @@ class Curves:
 
     def _holds(self, platform: Platform, gpus: int) -> bool:
         """Is there room for the weights in HBM?"""
-        return self._weight_bytes <= gpus * Cluster.of(platform, gpus).device.hbm_bytes
+        return weight_bytes(self._prompt) <= gpus * Cluster.of(platform, gpus).device.hbm_bytes
 
     @cached_property
-    def _weight_bytes(self) -> float:
-        return weight_bytes(self.graph("decode", self.demand.prompt))
+    def _prompt(self) -> Graph:
+        return self.graph("prefill", self.demand.prompt)
 
     def decode(self, platform: Platform, gpus: int) -> Curve:
         """Decode plans on replicas of that many GPUs, found with full caches and timed with average ones."""
@@ -95,7 +95,7 @@ class Curves:
     def laid(self, decode: Choice) -> Laid:
         """Where a decode plan holds its weights."""
         plan, point = plan_of(decode.point, decode.problem), decode.point
-        held = weights_of(plan, decode.problem)
+        held = relabelled(weights_of(plan, decode.problem), decode.problem.graph, self._prompt)
         return Laid(mesh=point.mesh, partition=point.pp_partition, weights=frozenset(held.items()))
 
     def prefill_beside(self, platform: Platform, gpus: int, laid: Laid) -> Curve:
@@ -161,6 +161,19 @@ def weights_of(plan: Plan, problem: Problem) -> dict[str, frozenset[Spec]]:
     for name, spec in _reads(plan, problem):
         held.setdefault(name, set()).add(spec)
     return {name: frozenset(specs) for name, specs in held.items()}
+
+
+def relabelled(held: Mapping[str, frozenset[Spec]], old: Graph, new: Graph) -> dict[str, frozenset[Spec]]:
+    """The same specs of weights in another graph of the model, where a weight may have its dims in another order, and
+    some of them under another label."""
+    dims = {leaf.name: leaf.dims for leaf in old.leaves}
+    out = {}
+    for leaf in new.leaves:
+        if leaf.name in held:
+            before = [label for label in dims[leaf.name] if label not in leaf.dims]
+            now = dict(zip(before, (label for label in leaf.dims if label not in dims[leaf.name]), strict=True))
+            out[leaf.name] = frozenset(tuple(now.get(label, label) for label in spec) for spec in held[leaf.name])
+    return out
 
 
 def _works_on(point: Point, problem: Problem) -> tuple[float, ...]:

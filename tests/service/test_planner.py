@@ -18,7 +18,7 @@ from rooflang.models.measure import kv_footprint_bytes
 from rooflang.search.method import Method
 from rooflang.search.progress import Progress
 from rooflang.service import Demand, Offer, ServicePlan, plan_service
-from rooflang.service.curves import Curves, plan_of, weights_of
+from rooflang.service.curves import Curves, plan_of, relabelled, weights_of
 from rooflang.service.disaggregated import Room, apart
 
 ASKED: dict[str, Any] = {"hardware": "h100", "gpus": 2, "isl": 1000, "osl": 101}
@@ -68,8 +68,8 @@ def test_caches_are_sent_over_the_innermost_fabric_that_joins_all_gpus(free: Ser
     assert offer.transfer_s == pytest.approx(sent / 450e9, rel=0.01)
 
     def within(gpus: int, cluster: Cluster) -> float:
-        two = [replace(choice, problem=replace(choice.problem, cluster=cluster)) for choice in (prefill, decode)]
-        moved = apart(*two, Demand(isl=1000, osl=101), Room(gpus=gpus), cache_bytes=cache, admits=0)
+        one, two = (replace(choice, problem=replace(choice.problem, cluster=cluster)) for choice in (prefill, decode))
+        moved = apart(one, two, Demand(isl=1000, osl=101), Room(gpus=gpus), cache_bytes=cache, admits=0)
         assert moved is not None and (moved.gpus > 8) is (gpus > 8)
         return moved.transfer_s
 
@@ -149,6 +149,20 @@ def test_aggregated_prefill_reads_the_weights_where_decode_holds_them(free: Serv
     assert held.keys() == read.keys()
     assert all(read[name] <= held[name] for name in read)
     assert offer.prefill.choice.point.mesh == offer.decode.choice.point.mesh
+
+
+def test_weights_are_the_same_under_other_labels() -> None:
+    """Decode absorbs the products of MLA, so that a weight has other dims there than in prefill."""
+    model = rooflang.models.load("deepseek-v2-lite")
+    decode, prefill = (
+        model.build(rooflang.Workload(stage=stage, context=1024, batch=1), rooflang.profile("physical"))
+        for stage in ("decode", "prefill")
+    )
+    held = {"layers.3.wkv_b_values": frozenset({("R", "head"), ("value", "R")}), "head.head_w": frozenset({("vocab",)})}
+    assert relabelled(held, decode, prefill) == {
+        "layers.3.wkv_b_values": frozenset({("R", "key_head"), ("value", "R")}),
+        "head.head_w": frozenset({("vocab",)}),
+    }
 
 
 def test_plans_are_evaluated(free: ServicePlan) -> None:
