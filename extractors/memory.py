@@ -76,11 +76,13 @@ def waves(task: Task, kind: CostedKind, leaf: str) -> int:
 
 
 def output_bytes(kind: CostedKind, mode: CostedMode, at: int, *, buffers: bool) -> float:
-    """What a kernel's output occupies beside leaves. Without receive buffers a one-pass copy is as free as what a
-    collective delivers (see `Assumptions.receive_buffers`)."""
-    op = mode.mode.op
-    free = op_kind(op.kind).in_place is not None or (not buffers and bool(op.attr("one_pass")))
-    return 0.0 if free else float(kind.values[mode.value].bytes[mode.out, at])
+    """What a kernel's output occupies at least beside leaves: of what only one slice is read, that slice is kept.
+    Without receive buffers a one-pass copy is as free as what a collective delivers (see
+    `Assumptions.receive_buffers`)."""
+    op, value = mode.mode.op, kind.values[mode.value]
+    if op_kind(op.kind).in_place is not None or (not buffers and bool(op.attr("one_pass"))):
+        return 0.0
+    return float(value.bytes[value.layouts.closure.holds[mode.out], at].min())
 
 
 def lying_bytes(value: Value, layout: int, at: int) -> float:

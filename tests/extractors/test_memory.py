@@ -27,6 +27,7 @@ from rooflang.sim.build import build
 from rooflang.sim.engine import run
 from rooflang.sim.memory import peak_bytes
 from rooflang.sim.remote import tier_lanes
+from tests.search.test_recall import latent_attention
 
 from .graphs import Case, fan, fusable, two_layers
 from .test_simulation import agrees
@@ -52,6 +53,7 @@ GRAPHS = {
     "fan": fan(batch=256, hidden=2048, wide=8192),
     "fusable": fusable(64, 1024, 4096, copy=True),
     "cached": cached(),
+    "recalled": latent_attention(4, layers=2, context=1024),
 }
 
 
