@@ -107,7 +107,7 @@ def command(
             target=target,
         )
         return
-    _refuse(ctx, _OF_RESULTS, "it is about a result, and the model is none")
+    _refuse(ctx, _OF_RESULTS, f"it is about a result, and {model!r} is none that --json wrote")
     if context is None:
         raise click.UsageError("Missing option '--context', which a model needs.", ctx)
     from rooflang.report.explained import draw_needs, needs_json, show_needs

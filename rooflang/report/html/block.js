@@ -80,15 +80,17 @@ function glyphKey() {
 }
 
 // How a value lies over the ranks: full where replicated, one slice where cut, pale where partial, one cell where only
-// the first has it. The last two axes are drawn, up to eight coordinates of each.
+// the first has it. The last two axes are drawn, up to eight coordinates of each; a dim that both cut is cut in one way.
 function glyph(axes, lies) {
   const shown = axes.slice(-2).map((a, i) => ({ size: Math.min(a.size, 8), lies: lies[axes.length - Math.min(2, axes.length) + i] }));
   while (shown.length < 2) shown.unshift({ size: 1, lies: "replicated" });
   const [outer, inner] = shown, wide = Math.min(60 / inner.size, 15), tall = Math.min(38 / outer.size, 15);
   const node = s("svg", { width: wide * inner.size, height: 38, viewBox: `0 0 ${wide * inner.size} 38`, "aria-hidden": "true" });
   const y0 = (38 - tall * outer.size) / 2, part = (axis, at) => (STATES.includes(axis.lies) ? [0, 1] : [at / axis.size, 1 / axis.size]);
+  const same = outer.lies === inner.lies && !STATES.includes(inner.lies), ranks = outer.size * inner.size;
   for (let r = 0; r < outer.size; r++) for (let c = 0; c < inner.size; c++) {
-    const x = c * wide, y = y0 + r * tall, w = wide - 1.5, high = tall - 1.5, [above, depth] = part(inner, c), [left, breadth] = part(outer, r);
+    const x = c * wide, y = y0 + r * tall, w = wide - 1.5, high = tall - 1.5;
+    const [above, depth] = same ? [(r * inner.size + c) / ranks, 1 / ranks] : part(inner, c), [left, breadth] = same ? [0, 1] : part(outer, r);
     node.append(s("rect", { x: x + 0.5, y, width: w, height: high, fill: "none", stroke: "var(--line)" }));
     const none = (outer.lies === "one rank" && r > 0) || (inner.lies === "one rank" && c > 0);
     const partial = outer.lies === "partial" || inner.lies === "partial";

@@ -39,4 +39,5 @@ rowsOfTable.forEach((row, i) => { row.tabIndex = 0; row.addEventListener("click"
 walked(rowsOfTable, choosePoint);
 const asked = /^#point-(\d+)$/.exec(location.hash);
 choosePoint(asked && DATA.points[asked[1] - 1] ? asked[1] - 1 : DATA.first);
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((each) => { each.open = true; }));
 document.documentElement.dataset.ready = "yes";

@@ -46,7 +46,7 @@ def _row(row: Row, axes: Sequence[Axis]) -> tuple[str, ...]:
     lies = ", ".join(dict.fromkeys(row.lies))
     return (
         row.name if row.what == "kernel" else f"  {row.name}",
-        row.kind.replace("_", "-"),
+        row.kind.replace("_", "-") + (f" of {', '.join(row.covers)}" if len(row.covers) > 1 else ""),
         cut,
         lies,
         show_bytes(row.bytes),
