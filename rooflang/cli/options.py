@@ -30,6 +30,9 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 #: Parameters that say where results go or how much is printed, and nothing about what is computed.
 _OUTPUT = ("target", "trace", "quiet", "html", "plot")
 
+#: Where a value comes from that is not the program's own default: a command line, a variable, a file of defaults.
+_GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT, ParameterSource.DEFAULT_MAP)
+
 _HARDWARE = click.option(
     "--hardware",
     required=True,
@@ -185,18 +188,18 @@ def check_size(ctx: click.Context, gpus: int | None, max_gpus: int | None) -> No
 
 
 def spell(ctx: click.Context, *, without: Collection[str] = _OUTPUT) -> str:
-    """The command line that gives the same result again, without defaults and some parameters (default: those of
-    output)."""
+    """The command line that gives the same result again, without the program's defaults and some parameters (default:
+    those of output)."""
     words = ctx.command_path.split()
     for param in ctx.command.params:
         assert param.name is not None
-        if ctx.get_parameter_source(param.name) is not ParameterSource.COMMANDLINE or param.name in without:
+        if ctx.get_parameter_source(param.name) not in _GIVEN or param.name in without:
             continue
         if param.name not in ctx.params:  # the name of the model says it
             continue
         value = ctx.params[param.name]
         if isinstance(param, click.Option) and param.is_flag:
-            words.append(param.opts[0])
+            words += [param.opts[0]] if value else []
             continue
         for each in value if param.multiple else (value,):
             text = param.type.spell(each) if isinstance(param.type, OptionType) else str(each)

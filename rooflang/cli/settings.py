@@ -1,10 +1,11 @@
-"""Defaults of one's own: a TOML file with a table for each command, whose keys are the long names of its options."""
+"""Defaults of one's own: a TOML file with a table for each command, whose keys are the long names of its options. A
+command of a group has a table such as [agent.run]."""
 
 from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -53,38 +54,67 @@ def read_settings(path: Path) -> dict[str, dict[str, Any]]:
 def as_defaults(
     tables: Mapping[str, Mapping[str, Any]], program: click.Group, running: str | None, path: Path
 ) -> dict[str, Any]:
-    """The tables as click takes defaults: parameters by their Python names, values as they would be typed.
+    """The table of the command that is `running` as click takes defaults: parameters by their Python names, values as
+    they would be typed.
 
-    Raises `RooflangError` for a table that is no command, and for a key that is no option of the command that is
-    `running`; those of the others are not looked at, so that nothing else has to be imported.
+    Raises `RooflangError` for a table that is no command, and for a key that is no option of the command; those of the
+    others are not looked at, so that nothing else has to be imported.
     """
     known = program.list_commands(click.Context(program))
     for name in tables:
         if name not in known:
             raise UnknownNameError("command", name, known, where=str(path))
-    if running in tables and (command := program.get_command(click.Context(program), running or "")):
-        _check_keys(tables[running or ""], command, f"{path}: {running}")
-    return {
-        name: {key.replace("-", "_"): _typed(value) for key, value in table.items()} for name, table in tables.items()
+    command = program.get_command(click.Context(program), running) if running in tables and running else None
+    return {running or "": _defaults(tables[running or ""], command, f"{path}: {running}")} if command else {}
+
+
+def _defaults(table: Mapping[str, Any], command: click.Command, where: str) -> dict[str, Any]:
+    options = {
+        name.removeprefix("--"): param
+        for param in command.params
+        if isinstance(param, click.Option) and not param.is_eager
+        for name in param.opts
+        if name.startswith("--")
     }
+    inner = command.commands if isinstance(command, click.Group) else {}
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, dict) and key in inner:
+            found[key] = _defaults(value, inner[key], f"{where}.{key}")
+        elif key in options and not isinstance(value, dict):
+            found[options[key].name or key] = _typed(value, options[key])
+        else:
+            raise _unknown(key, options, inner, where)
+    return found
 
 
-def _check_keys(table: Mapping[str, Any], command: click.Command, where: str) -> None:
-    options = [param for param in command.params if isinstance(param, click.Option) and not param.is_eager]
-    known = sorted(option.opts[-1].removeprefix("--") for option in options)
-    for key in table:
-        if key not in known:
-            near = get_close_matches(key, known, n=1)
-            raise RooflangError(
-                f"unknown option: {key!r}",
-                where=where,
-                expected="one of " + ", ".join(known),
-                hint=f"did you mean {near[0]!r}?" if near else "",
-            )
+def _unknown(key: str, options: Iterable[str], inner: Iterable[str], where: str) -> RooflangError:
+    known = [*sorted(options), *(f"the table {name}" for name in sorted(inner))]
+    near = get_close_matches(key, [*options, *inner], n=1)
+    return RooflangError(
+        f"unknown option: {key!r}",
+        where=where,
+        expected="one of " + ", ".join(known) if known else "nothing: there are no options",
+        hint=f"did you mean {near[0]!r}?" if near and near[0] != key else "",
+    )
 
 
-def _typed(value: Any) -> Any:
-    """A number as text, because options read their own units; lists for options that can be given several times."""
-    if isinstance(value, list):
-        return [_typed(each) for each in value]
-    return value if isinstance(value, (bool, str)) else str(value)
+def _typed(value: Any, option: click.Option) -> Any:
+    """A value as it would be typed, because options read their own units; a list as several values of an option that
+    can be given several times, or else with commas."""
+    if option.multiple:
+        return [_text(each) for each in (value if isinstance(value, list) else [value])]
+    return ",".join(map(str, map(_text, value))) if isinstance(value, list) else _text(value)
+
+
+def _text(value: Any) -> bool | str:
+    return value if isinstance(value, bool) else str(value)
+
+
+def lines_of(tables: Mapping[str, Any], before: str = "") -> Iterator[str]:
+    """Commands with the options that a file gives them, as they would be typed."""
+    for name, value in tables.items():
+        if isinstance(value, dict):
+            yield from lines_of(value, f"{before}{name} ")
+        else:
+            yield f"{before}--{name} {value}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ def test_defaults_come_from_the_file_and_options_win(run: Run, folder: Path, gra
     outcome = run("simulate", graph)
     assert outcome.exit_code == 0
     assert "on 8 b300" in outcome.stdout
+    assert f"rooflang simulate {graph} --hardware b300 --gpus 8 --dp 8" in " ".join(outcome.stdout.split())
     assert "on 8 h200" in run("simulate", graph, "--hardware", "h200").stdout
 
 
@@ -43,6 +45,9 @@ def test_the_file_of_the_home_is_read_if_there_is_none_here(run: Run, home: Path
         ("gpus = 8\n", "outside of any table"),
         ("[simulate\n", "cannot read it"),
         ('[simulate]\nhardware = "b301"\n', "b301"),
+        ('[simulate]\nhardware = "b300"\ngpus = nan\n', "cannot read the count 'nan'"),
+        ("[simulate]\ngpus = {a = 1}\n", "unknown option: 'gpus'"),
+        ('[simulate]\nhardware = ["b300", "h100"]\n', "b300,h100"),
     ],
 )
 def test_what_a_file_cannot_say(run: Run, folder: Path, graph: str, text: str, what: str) -> None:
@@ -51,6 +56,39 @@ def test_what_a_file_cannot_say(run: Run, folder: Path, graph: str, text: str, w
     assert outcome.exit_code == 2
     assert what in outcome.stderr
     assert run("config").exit_code in (0, 2)
+
+
+def test_the_file_here_goes_before_that_of_the_home(run: Run, home: Path, folder: Path, graph: str) -> None:
+    (home / "rooflang").mkdir(parents=True)
+    (home / "rooflang" / "config.toml").write_text('[simulate]\nhardware = "b300"\n', encoding="utf-8")
+    (folder / "rooflang.toml").write_text('[simulate]\nhardware = "h200"\n', encoding="utf-8")
+    assert "on 8 h200" in run("simulate", graph, "--gpus", "8", "--dp", "8").stdout
+    named = str(home / "rooflang" / "config.toml")
+    assert "on 8 b300" in run("--config", named, "simulate", graph, "--gpus", "8", "--dp", "8").stdout
+
+
+def test_every_kind_of_option_can_have_a_default(run: Run, folder: Path, graph: str) -> None:
+    """A switch with a short name, a parameter that is called otherwise than its option, several values."""
+    (folder / "rooflang.toml").write_text(
+        '[optimize]\nhardware = "h100"\ngpus = 2\nquiet = true\njson = "out.json"\n'
+        'batch = [8, 16]\ndisable-rule = "fuse_kernels"\nfix = ["mesh=2"]\n',
+        encoding="utf-8",
+    )
+    outcome = run("optimize", graph)
+    assert outcome.exit_code == 0, outcome.output
+    assert "Again" not in outcome.stdout
+    asked = json.loads((folder / "out.json").read_text(encoding="utf-8"))["inputs"]
+    assert (asked["batch"], asked["disabled_rules"], asked["fix"]) == ([8, 16], ["fuse_kernels"], ["mesh=2"])
+
+
+def test_commands_of_groups_have_tables_of_their_own(run: Run, folder: Path) -> None:
+    path = folder / "rooflang.toml"
+    path.write_text('[models]\njson = "all.json"\n[hardware.show]\njson = "one.json"\n', encoding="utf-8")
+    assert run("models").exit_code == run("hardware", "show", "h100").exit_code == 0
+    assert (folder / "all.json").exists() and (folder / "one.json").exists()
+    assert "hardware show --json one.json" in run("config").stdout
+    path.write_text("[hardware.shw]\n", encoding="utf-8")
+    assert "did you mean 'show'" in run("hardware", "show", "h100").stderr
 
 
 def test_a_file_that_is_named_has_to_be_there(run: Run) -> None:
