@@ -29,15 +29,14 @@ def show_comparison(told: Mapping[str, Any], command: str) -> str:
 
 def _table(rows: list[Mapping[str, Any]]) -> str:
     """One line for each; what nothing is known of is a dash."""
-    heads = ("<", "step", "tok/s/GPU", "gap", "PP", "mesh", "simulations", "time", "<derivable")
+    heads = ("<", "step", "tok/s/GPU", "gap", "PP", "mesh", "simulations", "<derivable")
     return table(heads, [_cells(row) for row in rows])
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:
     point, verdict = row["point"], row["derivable"]
-    took = [f"{row['simulations']:,}", show_seconds(row["seconds"]) if row["seconds"] else "–"]
     if point is None:
-        return [_name(row), *["–"] * 5, *took, "–"]
+        return [_name(row), *["–"] * 5, f"{row['simulations']:,}", "–"]
     return [
         _name(row),
         show_seconds(point["step_s"]),
@@ -45,13 +44,13 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
         show_gap(point["gap"]),
         str(point["pp"]),
         show_mesh(point["mesh"]),
-        *took,
+        f"{row['simulations']:,}",
         verdict["verdict"],
     ]
 
 
 def _plan(row: Mapping[str, Any]) -> str:
-    """The plan in words, and why it is not derivable if it is not."""
+    """The plan in words, how long it took to find, and why it is not derivable if it is not."""
     point, derivable = row["point"], row["derivable"]
     words = f"{point['plan']} stages" if point["pp"] > 1 else f"{point['plan']} stage"
     if point["pp"] > 1:
@@ -59,7 +58,8 @@ def _plan(row: Mapping[str, Any]) -> str:
     lines = [paragraph(words, first="  ", then="  ")]
     if derivable["reason"]:
         lines.append(paragraph(f"{derivable['verdict']}: {derivable['reason']}", first="  ", then="  "))
-    return "\n".join([_name(row), *lines])
+    took = f", in {show_seconds(row['seconds'])}" if row["seconds"] else ""
+    return "\n".join([_name(row) + took, *lines])
 
 
 def _name(row: Mapping[str, Any]) -> str:

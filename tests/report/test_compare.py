@@ -55,6 +55,7 @@ def test_one_line_each_and_plans_in_words() -> None:
     text = show_comparison(told(row("greedy", pp=2), row("optimize")), "rooflang compare …")
     assert "batch 1k, 1,200 simulations for each scripted agent, seed 7" in text
     assert "2.000 ms" in text or "2 ms" in text
+    assert "greedy, in 3 s\n" in text
     assert "1.23%" in text and "4,000.0" in text and "2x4" in text
     assert "pipeline 2 stages of 2x2 layers" in text and "pipeline 1 stage\n" in text
     assert "1.98 ms: everything" in text

@@ -12,7 +12,7 @@ from rooflang.agent.session import Session
 _HOT, _COLD = 1e-2, 1e-5
 
 #: Moves by prediction for each simulation.
-_MOVES = 12
+_MOVES = 24
 
 #: Actions that are drawn one after the other without one that is taken before it gives up.
 _DRAWS = 500
@@ -25,7 +25,7 @@ def annealing(desk: Desk, rng: Random) -> None:
 
 
 def _cool(desk: Desk, session: Session, share: int, rng: Random) -> None:
-    """Moves go by predictions; after every dozen of them the best one so far is simulated, if it is new."""
+    """Moves go by predictions; after two dozen of them the best one so far is simulated, if it is new."""
     desk.judge(session)
     now_s = best_s = seen_s = desk.predicted_s(session)
     best, actions = session, desk.actions(session)

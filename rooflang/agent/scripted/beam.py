@@ -7,6 +7,9 @@ from random import Random
 from rooflang.agent.scripted.desk import LEAST_GAIN, Desk
 from rooflang.agent.session import Session
 
+#: Kernels that are simulated together.
+TOGETHER = 4
+
 #: Plans that are kept.
 WIDTH = 3
 
@@ -18,21 +21,23 @@ def beam(desk: Desk, rng: Random) -> None:
 
 
 def _from(desk: Desk, session: Session, share: int) -> None:
-    """For each kernel every way to run it is predicted for each plan that is kept; the most promising plans are kept,
-    and the first of them is simulated where it is new. It goes over all kernels until that changes nothing."""
+    """For each kernel every way to run it is predicted for each plan that is kept, and the most promising plans are
+    kept; after some that helped the first plan is simulated. It goes over all kernels until that changes nothing."""
     last = desk.simulations + share
     desk.judge(session)
-    kept, told_s = [session], desk.predicted_s(session)
+    kept, told_s, helped = [session], desk.predicted_s(session), 0
     while True:
         before_s = told_s
-        for kernel in _kernels(kept[0]):
-            kept = _step(desk, kept, kernel)
+        for kernel in [*_kernels(kept[0]), ""]:
+            kept = _step(desk, kept, kernel) if kernel else kept
             found_s = desk.predicted_s(kept[0])
             if found_s < told_s * (1.0 - LEAST_GAIN):
+                told_s, helped = found_s, helped + 1
+            if helped == TOGETHER or (helped and not kernel):
                 if desk.simulations >= last:
                     return
-                told_s = found_s
                 desk.judge(kept[0])
+                helped = 0
         if not told_s < before_s:
             return
 

@@ -155,6 +155,12 @@ class Desk:
             return None
         return Move(action=action, session=after, predicted_s=self.predicted_s(after))
 
+    def better(self, session: Session, action: Action) -> Session | None:
+        """The session after a move, if that is predicted to help."""
+        move = self.move(session, action)
+        helps = move is not None and move.predicted_s < self.predicted_s(session) * (1.0 - LEAST_GAIN)
+        return move.session if move is not None and helps else None
+
     def _after(self, session: Session, action: Action) -> Session | None:
         trial = session.branch()
         try:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
-from rooflang.agent.scripted.desk import LEAST_GAIN, Desk
+from rooflang.agent.scripted.desk import Desk, Move
 from rooflang.agent.session import Session
+
+#: Primitives that are simulated together.
+TOGETHER = 8
 
 
 def greedy(desk: Desk, rng: Random) -> None:
@@ -15,20 +18,27 @@ def greedy(desk: Desk, rng: Random) -> None:
 
 
 def _climb(desk: Desk, session: Session, share: int) -> None:
-    """In each round those primitives that are predicted to help are taken in the order of what they promise, each if
-    the simulation agrees; until none does."""
+    """In each round those primitives that are predicted to help are taken in the order of what they promise. The
+    simulation is asked after some of them, and what it does not agree to is taken back; until a round brings nothing.
+    """
     last = desk.simulations + share
     score = desk.judge(session)
     while desk.simulations < last:
-        before = score
-        for move in sorted(desk.near(session), key=lambda move: move.predicted_s):
-            again = desk.move(session, move.action)  # others may have been taken since
-            if again is None or not again.predicted_s < desk.predicted_s(session) * (1.0 - LEAST_GAIN):
-                continue
-            if desk.simulations >= last:
-                return
-            found = desk.judge(again.session)
-            if found < score:
-                score, session = found, again.session
+        before, trial, taken = score, session, 0
+        now_s = desk.predicted_s(session)
+        moves = sorted((move for move in desk.near(session) if move.predicted_s < now_s), key=_promise)
+        for move in [*moves, None]:
+            after = None if move is None else desk.better(trial, move.action)  # others have been taken since
+            trial, taken = (trial, taken) if after is None else (after, taken + 1)
+            if taken == TOGETHER or (move is None and taken):
+                found = desk.judge(trial)
+                score, session = min((score, session), (found, trial), key=lambda each: each[0])
+                trial, taken = session, 0
+                if desk.simulations >= last:
+                    return
         if score >= before:
             return
+
+
+def _promise(move: Move) -> float:
+    return move.predicted_s
