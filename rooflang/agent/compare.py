@@ -189,9 +189,9 @@ class _Table:
         result, self.best = self._searched(OPTIMIZE, "egraph", gap)
         if result is None or self.best.point is None:
             return
-        bounded = [point for point in result.points if point.bound_s is not None]
-        self.bound_s = min((point.bound_s for point in bounded if point.bound_s is not None), default=None)
-        self.bound_scope = self.best.point.bound_scope
+        if result.stopped_by in ("complete", "node limit"):  # else there are numbers of stages that nobody looked at
+            bounds = [point.bound_s for point in result.points if point.bound_s is not None]
+            self.bound_s, self.bound_scope = min(bounds, default=None), self.best.point.bound_scope
         session = self.start.branch()
         session.follow(self.best.point.certificate)
         found = session.point()
@@ -203,11 +203,15 @@ class _Table:
         self.replayed = len(session.entries)
         self.tiers = any(block.tiers for block in session.plan.blocks.values())
         self.best = replace(self.best, journal=session.journal)
+        if result.stopped_by == "interrupted":
+            raise KeyboardInterrupt
 
     def grid(self) -> None:
         """What the paper's heuristic sweep finds."""
-        _, found = self._searched(GRID, "grid", GAP)
+        result, found = self._searched(GRID, "grid", GAP)
         self.others.insert(0, found)
+        if result is not None and result.stopped_by == "interrupted":
+            raise KeyboardInterrupt
 
     def _searched(self, name: str, search: Search, gap: float) -> tuple[Result | None, Contender]:
         began_s = time.monotonic()

@@ -143,6 +143,20 @@ def test_ctrl_c_keeps_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [contender.name for contender in found.contenders] == ["grid", "greedy", "optimize"]
 
 
+def test_ctrl_c_in_the_search_ends_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    from rooflang.agent import compare as module
+    from rooflang.search.outcome import outcome
+
+    monkeypatch.setattr(module, "outcome", lambda *given: replace(outcome(*given), stopped_by="interrupted"))
+    found = module.compare(mlp(), hardware="b300", gpus=8, agents=["greedy"])
+    assert found.stopped_by == "interrupted"
+    assert [contender.name for contender in found.contenders] == ["optimize"]
+    assert found.contenders[0].point is not None
+    assert found.bound_s is None  # not every number of stages was looked at
+
+
 def test_a_time_limit_tells_what_there_is() -> None:
     progress = Progress(sink=lambda _: None).within(limit_s=1e-9)
     found = compare(mlp(), hardware="b300", gpus=8, agents=["greedy"], progress=progress)
