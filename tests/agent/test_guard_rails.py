@@ -45,8 +45,8 @@ def changed(path: Path, change: Change) -> Path:
 
 def test_actions_name_primitives_and_places_only() -> None:
     assert set(FIELDS) == {
-        *("dim", "axis", "reader", "inner", "after", "keep", "memory", "step", "stream", "stage", "mesh", "stages", "layers"),
-        *("parts", "only"),
+        *("dim", "axis", "reader", "inner", "after", "keep", "memory", "step", "stream", "stage", "mesh", "stages"),
+        *("layers", "parts", "only"),
     }
     for name in ("model", "hardware", "assumptions", "batch", "overlap", "cost"):
         with pytest.raises(UnknownNameError):

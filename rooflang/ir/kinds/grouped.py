@@ -3,8 +3,8 @@
 `grouped_attention` takes q (batch seq head dim; seq may be absent in decode), k (batch positions kv dim) and v (batch
 positions kv value) to (batch seq head value). H heads share K key-value heads in runs of ⌈H/K⌉: head h reads h ÷ ⌈H/K⌉,
 h being its number among *all* heads. Query i of S stands at position C − S + i of C. With `causal` it sees no later
-position, with `window` only the last `window` ones up to its own, with `chunk` those of its own run of `chunk` positions
-(images of one size, one after the other, see nothing of each other): positions are global too.
+position, with `window` only the last `window` ones up to its own, with `chunk` those of its own run of `chunk`
+positions (images of one size, one after the other, see nothing of each other): positions are global too.
 
 Heads may be cut with their key-value heads (`kv`), or by themselves, and then every rank holds all of k and v.
 """
