@@ -44,17 +44,13 @@ def collectives(plan: Plan, blocks: Blocks) -> frozenset[str]:
 def _check_order(plan: Plan, blocks: Blocks) -> None:
     """Control edges and streams are those of kernels, and no kernel waits for one that is issued after it."""
     kernels = {
-        blocks.rename[label][name]
-        for label in blocks.sequence
-        for name in plan.blocks[blocks.kind_of[label]].modes
+        blocks.rename[label][name] for label in blocks.sequence for name in plan.blocks[blocks.kind_of[label]].modes
     }
     for name in (*plan.streams, *(name for pair in plan.control for name in pair)):
         if name not in kernels and not (name in plan.streams and name in collectives(plan, blocks)):
             raise PlacementError(f"no kernel makes {name}", where="plan", expected="kernels, in orders and streams")
     block_of = {op.output.name: op.block for op in blocks.graph.ops}
-    order = sorted(
-        (op.output.name for op in blocks.graph.ops), key=lambda name: blocks.sequence.index(block_of[name])
-    )
+    order = sorted((op.output.name for op in blocks.graph.ops), key=lambda name: blocks.sequence.index(block_of[name]))
     number = {name: index for index, name in enumerate(order)}
     for before, after in plan.control:
         if number[before] >= number[after]:
