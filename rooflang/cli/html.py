@@ -88,7 +88,13 @@ def write_service(ctx: click.Context, path: Path, plan: ServicePlan, progress: P
     closer, whole = looked(wanted, plan.best.decode.choice.point.sim.overlap, progress)
     demand = plan.demand
     facts = (("asked for", f"{demand.isl:,} tokens in, {demand.osl:,} out; {demand.words()}"),)
-    write(path, plan.inputs, points, closer, Origin(command=options.spell(ctx), facts=facts, table=offers_table(plan)))
+    write(
+        path,
+        plan.inputs,
+        points,
+        closer,
+        Origin(command=options.spell(ctx), facts=facts, table=offers_table(plan), head="The service"),
+    )
     return whole
 
 

@@ -18,7 +18,7 @@ from rooflang.errors import ValueRangeError
 
 if TYPE_CHECKING:
     from rooflang.search.prepared import Prepared
-    from rooflang.sim.result import Overlap
+    from rooflang.sim.result import Bracket, Overlap
 
 _EXAMPLES = """\b
 Examples:
@@ -108,8 +108,8 @@ def command(
     inputs = point_inputs(point, prepared.problem, layout=layout, overlap=overlap)
     told: dict[str, Any] = {"schema": RESULT_SCHEMA, "inputs": inputs, "point": point.to_json()}
     parts = []
-    if overlap == "all":
-        bracket = prepared.bracket()
+    bracket = prepared.bracket() if overlap == "all" else None
+    if bracket is not None:
         told["bracket"] = bracket_json(bracket)
         parts.append(show_bracket(bracket))
     if explain:
@@ -120,19 +120,30 @@ def command(
         with replacing(trace, where="--trace") as path:
             prepared.write_trace(path, overlap=mode)
     if html is not None:
-        _write_page(ctx, html, prepared, told, mode)
+        _write_page(ctx, html, prepared, told, mode, bracket)
     if target is not None:
         target.write(told)
     if target is None or target.path is not None:
         click.echo(show_point(point, inputs, options.spell(ctx), more=parts))
 
 
-def _write_page(ctx: click.Context, path: Path, prepared: Prepared, told: Mapping[str, Any], overlap: Overlap) -> None:
+def _write_page(
+    ctx: click.Context,
+    path: Path,
+    prepared: Prepared,
+    told: Mapping[str, Any],
+    overlap: Overlap,
+    bracket: Bracket | None,
+) -> None:
+    """The page of a simulated point, below the comparison of overlaps if that was asked for."""
+    from rooflang.report.bracket import bracket_table
     from rooflang.report.html.look import look
     from rooflang.report.html.page import Origin
 
-    closer = {0: look(prepared, overlap=overlap)}
-    pages.write(path, told["inputs"], [told["point"]], closer, Origin(command=options.spell(ctx)))
+    compared = None if bracket is None else bracket_table(bracket)
+    head = "" if bracket is None else "Every overlap"
+    origin = Origin(command=options.spell(ctx), table=compared, head=head)
+    pages.write(path, told["inputs"], [told["point"]], {0: look(prepared, overlap=overlap)}, origin)
 
 
 def _check_outputs(

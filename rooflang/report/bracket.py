@@ -12,17 +12,22 @@ from rooflang.units import show_bytes, show_seconds
 
 def show_bracket(found: Bracket) -> str:
     """Floor, schedule and ceiling below each other; why there is no schedule, if there is none."""
-    rows = [_row("floor", found.floor)]
-    if found.schedule is not None:
-        rows.append(_row("schedule", found.schedule))
-    rows.append(_row("ceiling", found.ceiling))
-    peak = f"peak of {show_bytes(found.floor.capacity_bytes)}"
-    text = table(("<", "<overlap", "step", "tok/s/GPU", "tok/s/user", peak, "<bottleneck"), rows)
+    text = table(*bracket_table(found))
     if found.schedule is None:
         text += "\n" + paragraph(f"no schedule of two micro-batches: {found.refusal}", then="  ")
     elif found.best is found.floor:
         text += "\n" + paragraph("two micro-batches cost more here than their overlap brings: run it as one", then="  ")
     return text
+
+
+def bracket_table(found: Bracket) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The heads and the rows of that table."""
+    rows = [_row("floor", found.floor)]
+    if found.schedule is not None:
+        rows.append(_row("schedule", found.schedule))
+    rows.append(_row("ceiling", found.ceiling))
+    peak = f"peak of {show_bytes(found.floor.capacity_bytes)}"
+    return ("<", "<overlap", "step", "tok/s/GPU", "tok/s/user", peak, "<bottleneck"), rows
 
 
 def bracket_json(found: Bracket) -> dict[str, Any]:

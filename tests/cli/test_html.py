@@ -51,6 +51,15 @@ def test_a_simulation_writes_its_page(run: Run, graph: str) -> None:
     assert len(point["close"]["lanes"]) == 2 and point["bound_s"] is None
 
 
+def test_a_simulation_under_every_overlap_compares_them(run: Run, graph: str) -> None:
+    found = run(
+        "simulate", graph, "--hardware", "b300", "--gpus", "4", "--dp", "4", "--overlap", "all", "--html", "s.html"
+    )
+    assert found.exit_code == 0
+    text = Path("s.html").read_text(encoding="utf-8")
+    assert "Every overlap" in text and all(f">{name}</td>" in text for name in ("floor", "schedule", "ceiling"))
+
+
 def test_the_terminal_says_the_same_of_a_saved_point(run: Run, saved: str, graph: str) -> None:
     found = run("explain", saved, "--model", graph, "--point", "2", "--html", "e.html", "--plot", "e.png")
     assert found.exit_code == 0

@@ -11,6 +11,9 @@ from rooflang.report.html.record import Block, CloseUp, Row, Span
 #: Operators of the critical path that the page lists.
 _OPERATORS = 10
 
+#: Classes of ranks whose lanes it draws.
+_LANES = 48
+
 
 class Words:
     """A list of words, each once."""
@@ -40,8 +43,9 @@ def packed(close: CloseUp, words: Words) -> dict[str, Any]:
             "ranks": lane.ranks,
             "spans": [_span(span, words) for span in lane.spans],
         }
-        for lane in close.lanes
+        for lane in close.lanes[:_LANES]
     ]
+    data["lanes_more"] = max(0, len(close.lanes) - _LANES)
     data["held"] = [asdict(held) for held in close.held]
     return data
 

@@ -21,7 +21,7 @@ byId("frontier").append(chart ? h("div", { class: "top" }, h("div", { class: "ca
 
 function choosePoint(index) {
   const p = DATA.points[index];
-  rowsOfTable.forEach((row, i) => row.setAttribute("aria-current", i === index));
+  rowsOfTable.forEach((row, i) => { row.setAttribute("aria-current", i === index); row.tabIndex = i === index ? 0 : -1; });
   if (chart) chart.dots.forEach((dot, i) => { dot.setAttribute("aria-checked", i === index); dot.setAttribute("tabindex", i === index ? 0 : -1); });
   beside.replaceChildren(summary(p));
   below.replaceChildren(planCard(p));
@@ -35,7 +35,7 @@ function choosePoint(index) {
 }
 
 DATA.points.forEach((p) => { if (p.close) unpack(p.close); });
-rowsOfTable.forEach((row, i) => { row.tabIndex = 0; row.addEventListener("click", () => choosePoint(i)); });
+rowsOfTable.forEach((row, i) => row.addEventListener("click", () => choosePoint(i)));
 walked(rowsOfTable, choosePoint);
 const asked = /^#point-(\d+)$/.exec(location.hash);
 choosePoint(asked && DATA.points[asked[1] - 1] ? asked[1] - 1 : DATA.first);

@@ -47,11 +47,12 @@ Json = Mapping[str, Any]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
     """How a page came to be: the command that gives its result again, and facts about the search beside it. `table`,
-    heads and rows, is what the points are parts of."""
+    heads and rows, stands above the points under the heading `head`: what they are parts of, or compared with."""
 
     command: str
     facts: tuple[tuple[str, str], ...] = ()
     table: tuple[Sequence[str], Sequence[Sequence[str]]] | None = None
+    head: str = ""
 
 
 def write_page(
@@ -75,7 +76,7 @@ def page(inputs: Json, points: Sequence[Json], closer: Mapping[int, CloseUp], or
         what="what to deploy, why, and how far from the ceiling it is",
         model=escape(str(inputs["model"])),
         asked=escape(_asked(inputs)),
-        points_head="The service" if origin.table else "Frontier" if len(points) > 1 else "The point",
+        points_head=escape(origin.head or ("Frontier" if len(points) > 1 else "The point")),
         lead="" if origin.table is None else _wide(origin.table[0], [("", row) for row in origin.table[1]]),
         table=_points(told),
         notes="Times are simulated by a roofline model of the hardware; nothing was run on it.",

@@ -14,7 +14,7 @@ function whySection(p) {
 const whatClass = (change) => "c-" + (change.startsWith("HBM") ? "memory" : change.endsWith("peak") ? "compute" : change === "latencies" ? "latency" : "network");
 
 function timelineSection(p, chooseBlock) {
-  const close = p.close, lanes = close.lanes.slice(0, 48), total = Math.max(...close.lanes.flatMap((l) => l.spans.map((x) => x.end_s)));
+  const close = p.close, lanes = close.lanes, total = Math.max(...close.lanes.flatMap((l) => l.spans.map((x) => x.end_s)));
   const waves = Math.max(...close.lanes.flatMap((l) => l.spans.map((x) => x.wave))) + 1, bar = 20, lane = bar * waves + 10;
   const width = 1120, left = 190, height = lanes.length * lane + 34, at = (t) => left + (t / total) * (width - left - 8);
   const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, width, role: "img", "aria-label": `when each of ${lanes.length} classes of ranks runs which block` });
@@ -24,9 +24,8 @@ function timelineSection(p, chooseBlock) {
     l.spans.forEach((x) => svg.append(tipped(s("rect", { class: "span", x: at(x.start_s), y: row * lane + 4 + x.wave * bar, width: Math.max(at(x.end_s) - at(x.start_s), 0.8), height: bar, fill: tone(x.kind), rx: 1.5, onclick: () => chooseBlock(x.kind) }),
       `${x.label || "outside of blocks"}${waves > 1 ? `, half ${x.wave + 1}` : ""}\n${seconds(x.start_s)} to ${seconds(x.end_s)}: ${seconds(x.end_s - x.start_s)}\n${l.name}, ${l.ranks} ranks`)));
   });
-  const left_out = close.lanes.length - lanes.length;
   return h("section", { id: "timeline", "aria-labelledby": "timeline-head" }, h("h2", { id: "timeline-head" }, "Timeline by class of ranks"),
-    h("p", { class: "sub" }, `One step through all stages. Equal ranks share a lane. ${p.overlap === "perfect" ? "Shown is the run without overlap, of which perfect overlap is a projection. " : ""}A click on a block draws it above.` + (left_out > 0 ? ` ${left_out} more classes are left out.` : "")),
+    h("p", { class: "sub" }, `One step through all stages. Equal ranks share a lane. ${p.overlap === "perfect" ? "Shown is the run without overlap, of which perfect overlap is a projection. " : ""}A click on a block draws it above.` + (close.lanes_more ? ` ${close.lanes_more} more classes are left out.` : "")),
     h("div", { class: "key" }, close.blocks.map((b, i) => h("span", {}, s("svg", { width: 12, height: 12 }, s("rect", { width: 12, height: 12, rx: 3, fill: tone(i) })), `${b.name}${b.labels.length > 1 ? " × " + b.labels.length : ""}`))),
     h("div", { class: "card wide" }, svg), close.stages.length > 1 ? stageTable(p) : null);
 }

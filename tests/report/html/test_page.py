@@ -7,6 +7,7 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Mapping
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
@@ -138,6 +139,14 @@ def test_points_that_were_not_looked_at_are_told_all_the_same(
     inputs: Mapping[str, Any], points: list[dict[str, Any]]
 ) -> None:
     assert [p["close"] for p in data_of(page(inputs, points, {}, Origin(command="x")))["points"]] == [None] * 3
+
+
+def test_lanes_beyond_what_can_be_read_are_counted(
+    inputs: Mapping[str, Any], points: list[dict[str, Any]], close: CloseUp
+) -> None:
+    many = replace(close, lanes=close.lanes * 50)
+    told = data_of(page(inputs, points[:1], {0: many}, Origin(command="x")))["points"][0]["close"]
+    assert (len(told["lanes"]), told["lanes_more"]) == (48, 2)
 
 
 def test_equal_results_give_equal_files(
