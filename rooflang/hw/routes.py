@@ -44,12 +44,17 @@ class Route:
         return math.fsum(link.latency_s for link in self.links)
 
 
+#: By which part a NIC that is there for others is taken to be slower: GPUs on one switch or CPU each use their own.
+_FOREIGN = 1e-6
+
+
 def find_route(graph: networkx.MultiDiGraph, src: str, dst: str) -> Route:
     """The route from `src` to `dst` that minimises the sum of 1/bandwidth over its hops.
 
     Edges carry `bandwidth_bytes_per_s` and `latency_s` and are keyed by fabric. An edge of bandwidth 0 has failed and
-    is not taken. Of equally good paths the one found first wins, which depends only on the order of the graph's
-    edges. Raises `HardwareError` when a node does not exist or no path is left.
+    is not taken. Of equally good paths the one over the own NIC of a GPU at its end wins, else the one found first,
+    which depends only on the order of the graph's edges. Raises `HardwareError` when a node does not exist or no path
+    is left.
     """
     import networkx
 
@@ -62,9 +67,11 @@ def find_route(graph: networkx.MultiDiGraph, src: str, dst: str) -> Route:
                 expected=f"one of its {len(graph)} nodes ({known}), such as {next(iter(graph), '')!r}",
             )
 
-    def hop(_src: str, _dst: str, fabrics: Mapping[str, Mapping[str, Any]]) -> float | None:
+    def hop(_near: str, far: str, fabrics: Mapping[str, Mapping[str, Any]]) -> float | None:
         best = max(edge["bandwidth_bytes_per_s"] for edge in fabrics.values())
-        return 1 / best if best > 0 else None
+        serves = graph.nodes[far].get("serves", ())
+        foreign = _FOREIGN if serves and src not in serves and dst not in serves else 0.0
+        return (1 + foreign) / best if best > 0 else None
 
     try:
         nodes = networkx.dijkstra_path(graph, src, dst, weight=hop)

@@ -2,7 +2,8 @@
 
 Nodes are `gpu0`, `hbm0`, `cpu0`, `dram0`, `pcie0`, `nic0`, `ssd0`, `switch0` (one per domain) and `switch-out` (between
 all domains; on a platform with a spine `port0` for each NIC, `leaf0` for each pod, and `spine`), numbered over the
-whole cluster, with the attribute `kind` and what they can do (`peaks`, `capacity_bytes`). Edges are keyed by fabric
+whole cluster, with the attribute `kind` and what they can do (`peaks`, `capacity_bytes`), NICs with the GPUs that they
+are there for (`serves`). Edges are keyed by fabric
 and carry `bandwidth_bytes_per_s`, `latency_s` and `half_duplex` (both directions share the bandwidth).
 """
 
@@ -109,7 +110,7 @@ def _add_nic(graph: networkx.MultiDiGraph, platform: Platform, gpu: int, domain:
     nic = f"nic{shared_by(gpu, platform.nic.gpus_per_nic, domain)}"
     if nic not in graph:
         out = platform.scale_out
-        graph.add_node(nic, kind="nic")
+        graph.add_node(nic, kind="nic", serves=set())
         switch, rate = outer_switch(platform, gpu, domain, pod), out.bandwidth_bytes_per_s
         if spine := platform.spine:
             port = nic.replace("nic", "port")  # where the way to the pod and the way up part
@@ -119,6 +120,7 @@ def _add_nic(graph: networkx.MultiDiGraph, platform: Platform, gpu: int, domain:
             _join(graph, port, "spine", spine.name, rate / spine.oversubscription, spine.latency_s)
         else:
             _join(graph, nic, switch, out.name, rate, out.latency_s)
+    graph.nodes[nic]["serves"].add(f"gpu{gpu}")
     host = _attachment(platform, platform.nic.attach, gpu, domain)
     _join(graph, host, nic, "pcie", platform.nic.bandwidth_bytes_per_s, platform.nic.latency_s)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rooflang.hw import Cluster, Tier
+from rooflang.hw import Cluster, Tier, load_platform, platform_names
 from rooflang.hw.topology import home_memory
 
 CASES = [("b300", 16), ("h200", 24), ("gb300", 8), ("gb300", 128), ("gh200", 8), ("gh200", 514)]
@@ -117,3 +117,13 @@ def test_shared_nic_switch_and_memory(user_file: Path) -> None:
         half_duplex=True,
     )
     assert [tier.name for tier in cluster.tiers] == ["hbm", "dram"]
+
+
+@pytest.mark.parametrize("name", platform_names())
+def test_gpus_that_share_a_switch_or_a_cpu_use_a_nic_each(name: str) -> None:
+    platform = load_platform(name)
+    cluster = Cluster.of(platform, 2 * platform.scale_up.largest)
+    rate = float(platform.scale_out.bandwidth_bytes_per_s) / platform.nic.gpus_per_nic
+    assert cluster.levels[1].bytes_per_s == pytest.approx(rate)
+    last = cluster.domain - 1
+    assert f"nic{last // platform.nic.gpus_per_nic}" in cluster.route(f"gpu{last}", f"gpu{last + cluster.domain}").nodes

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import rooflang
 from rooflang.assumptions import PHYSICAL
@@ -12,6 +15,12 @@ from rooflang.cost.network import all_to_all, collective
 from rooflang.errors import HardwareError, PlacementError
 from rooflang.hw import Cluster, Mesh, load_platform
 from rooflang.hw import schema as hw_schema
+from rooflang.place.certificate import replay
+from rooflang.search.evaluate import evaluate
+from rooflang.search.problem import Problem
+from rooflang.sim.fabric import fabric
+from rooflang.sim.fleet import LinkOverride
+from rooflang.sim.result import Overlap
 
 SPINE = """
 [spine]
@@ -104,3 +113,53 @@ def test_a_collective_over_pods_loads_the_nics_with_both(platform: hw_schema.Pla
     whole = all_to_all(pods, {"nvlink": 8, "ib": 4, "spine": 2}, 1e9)
     assert whole["ib"] == pytest.approx(all_to_all(flat, {"nvlink": 8, "ib": 8}, 1e9)["ib"])
     assert whole["spine"] == pytest.approx(1e9 / 2 / (50e9 / 2.5))
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    pods=st.sampled_from([1, 2]),
+    oversubscription=st.sampled_from([1.0, 7.0]),
+    sizes=st.tuples(st.sampled_from([64, 4096]), st.sampled_from([1024, 4096]), st.sampled_from([2048, 16384])),
+    normed=st.booleans(),
+    overlap=st.sampled_from(["perfect", "none"]),
+)
+def test_steps_over_a_spine_are_bounded_and_the_same_on_every_rank(
+    platform: hw_schema.Platform,
+    pods: int,
+    oversubscription: float,
+    sizes: tuple[int, int, int],
+    normed: bool,
+    overlap: Overlap,
+) -> None:
+    assert platform.spine is not None
+    spine = msgspec.structs.replace(platform.spine, domains=pods, oversubscription=oversubscription)
+    cluster = Cluster.of(msgspec.structs.replace(platform, spine=spine), 32)
+    batch, hidden, ffn = sizes
+    g = rooflang.GraphBuilder("mlp", batch=batch, hidden=hidden, ffn=ffn)
+    up = g.op("up", "matmul", [g.input("x", "batch hidden"), g.weight("w1", "hidden ffn")], "batch ffn")
+    x = g.op("down", "matmul", [up, g.weight("w2", "ffn hidden")], "batch hidden")
+    graph = g.build(g.op("norm", "rms_norm", [x], "batch hidden", over="hidden") if normed else x)
+    problem = Problem.of(graph, hardware=cluster)
+    for point in rooflang.optimize(graph, hardware=cluster, batch=[batch], overlap=overlap).points:
+        assert point.bound_s is not None and point.bound_s <= point.sim.step_s
+        plan = replay(point.certificate, problem.blocks, cluster)
+        explicit = evaluate(problem, plan, batch, overlap=overlap, explicit=True)
+        assert explicit.sim.step_s == pytest.approx(point.sim.step_s, rel=1e-9)
+
+
+def test_what_fails_below_a_spine_is_gone_around(platform: hw_schema.Platform) -> None:
+    """Through the NIC of a neighbour; the way inside the pod stays where only that up has failed."""
+    cluster = Cluster.of(platform, 64)
+    lanes = tuple((level.name, direction) for level in cluster.levels for direction in ("out", "in"))
+
+    def links(level: str) -> dict[str, list[str]]:
+        found = fabric(cluster, lanes, (LinkOverride(gpus=(3,), level=level, factor=0.0),))
+        return {
+            lane: [found.names[link] for role in found.of_lane[lane, "out"] if (link := found.roles[role][3]) >= 0]
+            for lane in ("ib", "spine")
+        }
+
+    up, out = links("spine"), links("ib")
+    assert up["ib"] == ["ib nic3 → port3"]
+    assert "spine port0 → spine" in up["spine"] and "nvlink gpu3 → switch0" in up["spine"]
+    assert "ib nic0 → port0" in out["ib"] and "spine port0 → spine" in out["spine"]
