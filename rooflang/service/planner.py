@@ -124,15 +124,7 @@ def plan_service(
     modes: tuple[Mode, ...] = ("aggregated", "disaggregated") if mode == "both" else (mode,)
     if prefill_gpus is not None:
         modes = ("disaggregated",)
-    offers: list[Offer] = []
-    interrupted = False
-    try:
-        for offer in planner.offers(modes):
-            offers.append(offer)
-    except KeyboardInterrupt:  # what there is may do
-        if not offers:
-            raise
-        interrupted = True
+    offers, interrupted = _gathered(planner.offers(modes))
     watch.done()
     best, second = planner.choose(offers, modes)
     return ServicePlan(
@@ -145,6 +137,19 @@ def plan_service(
         seconds=watch.elapsed_s,
         gpu_hour_usd=gpu_hour_usd,
     )
+
+
+def _gathered(found: Iterator[Offer]) -> tuple[list[Offer], bool]:
+    """The offers, and whether Ctrl-C ended them, which leaves those that there are."""
+    offers: list[Offer] = []
+    try:
+        for offer in found:
+            offers.append(offer)
+    except KeyboardInterrupt:
+        if not offers:
+            raise
+        return offers, True
+    return offers, False
 
 
 def _check(mode: str, gpus: int, other: object, prefill_gpus: int | None) -> None:
