@@ -16,6 +16,9 @@ from rooflang.cli.output import JsonTarget
 from rooflang.cli.program import INTERRUPTED
 from rooflang.errors import ValueRangeError
 
+#: Inputs that every page tells.
+_TOLD = ("hash", "version")
+
 #: Schema of the JSON.
 CLOSE_UP_SCHEMA = "rooflang.close-up/1"
 
@@ -58,7 +61,9 @@ def explain_result(
         pages.plot(plot, inputs, points)
     if html is not None:
         closer, whole = pages.looked([partial(stated_plan, problem, point) for point in points], overlap, Progress())
-        facts = tuple((name.replace("_", " "), str(value)) for name, value in inputs.items())
+        facts = tuple(
+            (name.replace("_", " "), str(value)) for name, value in ({"seed": 0} | inputs).items() if name not in _TOLD
+        )
         pages.write(html, inputs, points, closer, Origin(command=options.spell(ctx), facts=facts), first=number - 1)
         if not whole:
             ctx.exit(INTERRUPTED)

@@ -87,7 +87,10 @@ def write_service(ctx: click.Context, path: Path, plan: ServicePlan, progress: P
             wanted.append(partial(stated_plan, pool.choice.problem, points[-1]))
     closer, whole = looked(wanted, plan.best.decode.choice.point.sim.overlap, progress)
     demand = plan.demand
-    facts = (("asked for", f"{demand.isl:,} tokens in, {demand.osl:,} out; {demand.words()}"),)
+    facts = (
+        ("seed", "0"),
+        ("asked for", f"{demand.isl:,} tokens in, {demand.osl:,} out; {demand.words()}"),
+    )
     write(
         path,
         plan.inputs,

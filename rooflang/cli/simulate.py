@@ -142,7 +142,8 @@ def _write_page(
 
     compared = None if bracket is None else bracket_table(bracket)
     head = "" if bracket is None else "Every overlap"
-    origin = Origin(command=options.spell(ctx), table=compared, head=head)
+    facts = (("seed", "none: nothing is drawn"),)
+    origin = Origin(command=options.spell(ctx), facts=facts, table=compared, head=head)
     pages.write(path, told["inputs"], [told["point"]], {0: look(prepared, overlap=overlap)}, origin)
 
 
