@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.docs.pages import LEFT_OUT, ROOT, Block
 
 #: Wall-clock times and counts of such, which differ from run to run.
-_VOLATILE = re.compile(r"\b(after|in|took) [\d.,]+ (s|ms|min)\b")
+_VOLATILE = re.compile(r"\b(after|in|took) [\d.,]+ (?:s|ms|µs|min)\b")
 _PLACE = {"examples": ROOT / "examples"}
 
 
@@ -68,4 +68,4 @@ def as_shown(shown: str, printed: str) -> str:
 
 
 def _steady(text: str) -> str:
-    return _VOLATILE.sub(r"\1 some \2", text)
+    return _VOLATILE.sub(r"\1 some time", text)

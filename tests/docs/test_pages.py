@@ -38,6 +38,7 @@ def test_left_out_lines() -> None:
     assert not same("a\n…\nd\n", "a\nb\nc\n")
     assert not same("a\nd\n", "a\nb\nd\n")
     assert same("done after 3.1 s\n", "done after 12 s\n")
+    assert same("done after 3.1 s\n", "done after 871.2 ms\n")
     assert not same("a step of 3.1 s\n", "a step of 12 s\n")
     assert as_shown("x\n…\ny\nz\n", "1\n2\n3\n4\n5\n") == "1\n…\n4\n5\n"
     assert as_shown("x\n…\ny\nz\n", "1\n2\n") == "1\n…\n2\n"
