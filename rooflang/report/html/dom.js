@@ -56,12 +56,12 @@ function tipped(node, text) {
 }
 document.addEventListener("keydown", (event) => { if (event.key === "Escape") hideTip(); });
 
-// Arrow keys walk through a row of things of which one can be reached by Tab.
-function walked(nodes, choose) {
+// Arrow keys walk through a row of things of which one can be reached by Tab; Enter does what a click does.
+function walked(nodes, choose, enter = choose) {
   nodes.forEach((node, index) => node.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     const to = event.key === "Home" ? 0 : event.key === "End" ? nodes.length - 1 : step ? index + step : -1;
-    if (event.key === "Enter" || event.key === " ") choose(index);
+    if (event.key === "Enter" || event.key === " ") enter(index);
     else if (to >= 0 && to < nodes.length) { choose(to); nodes[to].focus(); }
     else return;
     event.preventDefault();

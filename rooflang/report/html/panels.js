@@ -17,15 +17,23 @@ function timelineSection(p, chooseBlock) {
   const close = p.close, lanes = close.lanes, total = Math.max(...close.lanes.flatMap((l) => l.spans.map((x) => x.end_s)));
   const waves = Math.max(...close.lanes.flatMap((l) => l.spans.map((x) => x.wave))) + 1, bar = 20, lane = bar * waves + 10;
   const width = 1120, left = 190, height = lanes.length * lane + 34, at = (t) => left + (t / total) * (width - left - 8);
-  const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, width, role: "img", "aria-label": `when each of ${lanes.length} classes of ranks runs which block` });
+  const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, width, role: "group", "aria-label": `when each of ${lanes.length} classes of ranks runs which block` });
   for (const value of linearTicks(0, total)) svg.append(s("line", { class: "grid", x1: at(value), x2: at(value), y1: 0, y2: height - 24 }), s("text", { class: "soft", x: at(value), y: height - 8, "text-anchor": at(value) > width - 40 ? "end" : "middle" }, value ? seconds(value) : "0"));
-  lanes.forEach((l, row) => {
-    svg.append(s("text", { x: 0, y: row * lane + lane / 2 + 4 }, short(`${l.name}`, 19) + ` ×${l.ranks}`));
-    l.spans.forEach((x) => svg.append(tipped(s("rect", { class: "span", x: at(x.start_s), y: row * lane + 4 + x.wave * bar, width: Math.max(at(x.end_s) - at(x.start_s), 0.8), height: bar, fill: tone(x.kind), rx: 1.5, onclick: () => chooseBlock(x.kind) }),
-      `${x.label || "outside of blocks"}${waves > 1 ? `, half ${x.wave + 1}` : ""}\n${seconds(x.start_s)} to ${seconds(x.end_s)}: ${seconds(x.end_s - x.start_s)}\n${l.name}, ${l.ranks} ranks`)));
+  const spans = lanes.flatMap((l, row) => {
+    svg.append(s("text", { x: 0, y: row * lane + lane / 2 + 4 }, short(l.name, 19) + ` ×${l.ranks}`));
+    return l.spans.map((x) => {
+      const half = waves > 1 ? `, half ${x.wave + 1}` : "", took = seconds(x.end_s - x.start_s);
+      const words = `${x.label || "outside of blocks"}${half}\n${seconds(x.start_s)} to ${seconds(x.end_s)}: ${took}\n${l.name}, ${l.ranks} ranks`;
+      const place = { x: at(x.start_s), y: row * lane + 4 + x.wave * bar, width: Math.max(at(x.end_s) - at(x.start_s), 0.8), height: bar, rx: 1.5 };
+      const draw = () => chooseBlock(x.kind);
+      return { draw, node: tipped(s("rect", { class: "span", role: "button", tabindex: -1, "aria-label": words, fill: tone(x.kind), onclick: draw, ...place }), words) };
+    });
   });
+  const nodes = walked(spans.map((x) => x.node), () => {}, (i) => spans[i].draw());
+  nodes[0].setAttribute("tabindex", 0);
+  svg.append(...nodes);
   return h("section", { id: "timeline", "aria-labelledby": "timeline-head" }, h("h2", { id: "timeline-head" }, "Timeline by class of ranks"),
-    h("p", { class: "sub" }, `One step through all stages. Equal ranks share a lane. ${p.overlap === "perfect" ? "Shown is the run without overlap, of which perfect overlap is a projection. " : ""}A click on a block draws it above.` + (close.lanes_more ? ` ${close.lanes_more} more classes are left out.` : "")),
+    h("p", { class: "sub" }, `One step through all stages. Equal ranks share a lane. ${p.overlap === "perfect" ? "Shown is the run without overlap, of which perfect overlap is a projection. " : ""}A click on a block, or Enter, draws it above.` + (close.lanes_more ? ` ${close.lanes_more} more classes are left out.` : "")),
     h("div", { class: "key" }, close.blocks.map((b, i) => h("span", {}, s("svg", { width: 12, height: 12 }, s("rect", { width: 12, height: 12, rx: 3, fill: tone(i) })), `${b.name}${b.labels.length > 1 ? " × " + b.labels.length : ""}`))),
     h("div", { class: "card wide" }, svg), close.stages.length > 1 ? stageTable(p) : null);
 }

@@ -70,6 +70,11 @@ def test_keys_walk_along_the_frontier(tmp_path: Path, html: str) -> None:
     document.querySelector("[role=tab][tabindex='0']").focus();
     press("Home");
     told.push(document.activeElement.textContent + " " + document.activeElement.getAttribute("aria-selected"));
+    document.querySelector(".span[tabindex='0']").focus();
+    press("End");
+    told.push(document.querySelector("#tip").textContent.split("\\n")[0]);
+    press("Enter");
+    told.push(document.querySelector("[role=tab][aria-selected=true]").textContent);
     document.body.dataset.told = told.join("; ");
     </script></body>"""
     text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", html).replace("</body>", keys)
@@ -79,6 +84,8 @@ def test_keys_walk_along_the_frontier(tmp_path: Path, html: str) -> None:
         *(f"Point {n} of 3 true" for n in (2, 3, 1, 2, 3)),
         "true",
         "embed true",
+        "head",
+        "head",
     ]
 
 
