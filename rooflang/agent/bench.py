@@ -1,11 +1,13 @@
 """`Bench`: what an agent works at. Named sessions about one problem, one of them current, and counts of what was done.
 
 Every method takes and returns plain data of bounded size, and raises typed errors only, so that any protocol can stand
-in front of it. The problem is given when the bench is made: an agent changes plans, and nothing that judges them.
+in front of it; one that answers in several threads holds `turn` for each call. The problem is given when the bench is
+made: an agent changes plans, and nothing that judges them.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -15,10 +17,11 @@ from rooflang.agent.actions import Action
 from rooflang.agent.answers import PAGE, check_text, page_of, short
 from rooflang.agent.macros import MACROS
 from rooflang.agent.session import Session
-from rooflang.errors import RefusedError, RooflangError, ValueRangeError
+from rooflang.errors import CapacityError, RefusedError, RooflangError, ValueRangeError
 from rooflang.report.explanation import show_explanation
 from rooflang.rules import rule, rule_names
 from rooflang.rules.record import Ok
+from rooflang.search.verify import certified
 from rooflang.sim.result import SimResult
 
 #: The session that a bench begins with, and how many there may be.
@@ -42,8 +45,8 @@ class Counts:
 
 
 class Bench:
-    """Sessions about one problem. `budget` is how many simulations there are, None: any number; `watch` is called after
-    every change of a session."""
+    """Sessions about one problem. `budget` is how many simulations there are, None: any number; `watch` is called with
+    what a session is about to become; if it raises, nothing changes."""
 
     def __init__(
         self, session: Session, *, budget: int | None = None, watch: Callable[[Session], None] = lambda _: None
@@ -54,7 +57,8 @@ class Bench:
         self.best: tuple[float, Session] | None = None
         self._sessions = {MAIN: session}
         self._current = MAIN
-        self._seen: dict[bytes, SimResult] = {}
+        self.turn = threading.RLock()
+        self._seen: dict[bytes, SimResult | CapacityError] = {}
         self._watch = watch
 
     @property
@@ -145,21 +149,23 @@ class Bench:
         taken = len(trial.entries) - len(session.entries)
         if not taken:
             raise ValueRangeError("no action", where="lines", expected="a primitive or a macro on each line")
+        self._watch(trial)
         session.adopt(trial)
         self.counts.accepted += taken
-        self._watch(session)
         return {"taken": taken, "actions_taken": len(session.entries)}
 
     def undo(self, steps: int = 1) -> dict[str, Any]:
         """Take the last actions back."""
+        trial = self.session.branch()
+        trial.undo(steps)
+        self._watch(trial)
         self.session.undo(steps)
-        self._watch(self.session)
         return {"actions_taken": len(self.session.entries)}
 
     def branch(self, name: str) -> dict[str, Any]:
         """Go on in another session that stands where this one does, or in the one of that name."""
-        if not check_text(name, "name").strip() or len(name) > 60:
-            raise ValueRangeError(f"{short(name)!r}", where="name", expected="1 to 60 characters")
+        if not name.strip() or not name.isprintable() or len(name) > 60:
+            raise ValueRangeError(f"{short(name)!r}", where="name", expected="1 to 60 characters on a line")
         if name not in self._sessions:
             if len(self._sessions) >= MOST_BRANCHES:
                 raise ValueRangeError(f"more than {MOST_BRANCHES} branches", where="name", expected="one of them")
@@ -171,17 +177,8 @@ class Bench:
 
     def simulate(self) -> dict[str, Any]:
         """Simulate a step of the current plan. A plan that was simulated before costs nothing."""
-        key = self.session.state_bytes()
-        if key not in self._seen:
-            if self.budget is not None and self.counts.simulations >= self.budget:
-                raise ValueRangeError(
-                    f"all {self.budget} simulations are spent", where="simulate", expected="plans simulated before"
-                )
-            self.counts.simulations += 1
-            self._seen[key] = self.session.simulate()
-        sim = self._seen[key]
-        if self.best is None or sim.step_s < self.best[0]:
-            self.best = sim.step_s, self.session.branch()
+        sim = self._simulated()
+        assert self.best is not None
         return {
             "step_s": sim.step_s,
             "tok_s_gpu": sim.tok_s_gpu,
@@ -193,14 +190,40 @@ class Bench:
             "best_step_s": self.best[0],
         }
 
-    def report(self) -> dict[str, Any]:
-        """What came of it: the counts, the fastest plan that was simulated as a point, and its journal."""
+    def explain(self) -> dict[str, Any]:
+        """What bounds the current plan: critical path, shares, what would help. It tells the step time, and so costs
+        what `simulate` does."""
+        self._simulated()
+        lines = show_explanation(self.session.explain()).splitlines()
+        return {"lines": [short(line) for line in lines[:200]]}
+
+    def _simulated(self) -> SimResult:
+        """The current plan, simulated once. Raises `CapacityError`, `ValueRangeError` where the budget is spent."""
+        key = self.session.state_bytes()
+        if key not in self._seen:
+            if self.budget is not None and self.counts.simulations >= self.budget:
+                raise ValueRangeError(
+                    f"all {self.budget} simulations are spent", where="simulate", expected="plans simulated before"
+                )
+            self.counts.simulations += 1
+            try:
+                self._seen[key] = self.session.simulate()
+            except CapacityError as error:
+                self._seen[key] = error
+        sim = self._seen[key]
+        if isinstance(sim, CapacityError):
+            raise sim.with_traceback(None)
+        if self.best is None or sim.step_s < self.best[0]:
+            self.best = sim.step_s, self.session.branch()
+        return sim
+
+    def report(self, *, verified: bool = True) -> dict[str, Any]:
+        """What came of it: the counts, the fastest plan that was simulated as a point, and its journal. The plan is
+        evaluated beside the unsharded graph, which takes some seconds, unless it is not to be `verified`."""
         if self.best is None:
             return {**self.counts.to_json(), "best": None, "journal": self.session.journal}
         _, best = self.best
-        return {**self.counts.to_json(), "best": best.point().to_json(), "journal": best.journal}
-
-    def explain(self) -> dict[str, Any]:
-        """What bounds the current plan: critical path, shares, what would help."""
-        lines = show_explanation(self.session.explain()).splitlines()
-        return {"lines": [short(line) for line in lines[:200]]}
+        point = best.point()
+        if verified:
+            (point,) = certified(best.problem, [point])
+        return {**self.counts.to_json(), "best": point.to_json(), "journal": best.journal}

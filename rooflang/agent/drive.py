@@ -86,9 +86,10 @@ def _listen(stream: IO[bytes], said: list[bytes]) -> None:
 
 
 def _report(path: Path) -> dict[str, Any]:
-    """What the server leaves, which it does when it sees that its agent is gone."""
+    """What the server leaves, which it does when it sees that its agent is gone: as long as there is its marker, it has
+    not done all."""
     marker, end_s = path.with_suffix(".started"), time.monotonic() + _GRACE_S
-    while marker.exists() and not path.exists() and time.monotonic() < end_s:
+    while marker.exists() and time.monotonic() < end_s:
         time.sleep(0.05)
     if not path.exists():
         return {}

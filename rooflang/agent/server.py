@@ -56,13 +56,14 @@ def serve(bench: Bench) -> None:
     make_server(bench).run("stdio")
 
 
-def _answer(do: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What a method of the bench returns; its typed errors as results that are errors, which the SDK passes on although
-    the tools are declared to return data."""
+def _answer(bench: Bench, do: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What a method of the bench returns, one call after the other, since the SDK runs each in a thread; its typed
+    errors as results that are errors, which the SDK passes on although the tools are declared to return data."""
     from mcp.types import CallToolResult, TextContent
 
     try:
-        return do()
+        with bench.turn:
+            return do()
     except RooflangError as error:
         data = error_data(error)
         text = TextContent(type="text", text=json.dumps(data))
@@ -73,75 +74,78 @@ def _add_tools(server: MCPServer[Any], bench: Bench) -> None:
     @server.tool()
     def describe() -> dict[str, Any]:
         """The problem, where the current branch stands, primitives and macros, and counts of what was done."""
-        return _answer(bench.describe)
+        return _answer(bench, bench.describe)
 
     @server.tool()
     def graph(filter: str = "", page: int = 1, size: int = PAGE) -> dict[str, Any]:
         """The placed graph, a line for each kernel of each kind of block; `filter` is text that a line contains."""
-        return _answer(lambda: bench.show(filter, page, size))
+        return _answer(bench, lambda: bench.show(filter, page, size))
 
     @server.tool()
     def actions(filter: str = "", page: int = 1, size: int = PAGE, predict: bool = True) -> dict[str, Any]:
         """Actions that apply now, best first, with the predicted step time after each. Every word of `filter` has to
         match the primitive or a name in the action, `*` is anything: `split_kernel layers.3*`."""
-        return _answer(lambda: bench.actions(filter, page, size, predict))
+        return _answer(bench, lambda: bench.actions(filter, page, size, predict))
 
     @server.tool()
     def primitive(name: str) -> dict[str, Any]:
         """What a primitive does, why it is sound, what it needs, and the fields of its action."""
-        return _answer(lambda: bench.primitive(name))
+        return _answer(bench, lambda: bench.primitive(name))
 
     @server.tool()
     def check(action: str) -> dict[str, Any]:
         """May an action be taken now, and if not why? Changes nothing."""
-        return _answer(lambda: bench.check(action))
+        return _answer(bench, lambda: bench.check(action))
 
     @server.tool()
     def apply(lines: str) -> dict[str, Any]:
         """Take actions, one a line; macros are lines too. All of them are taken, or none."""
-        return _answer(lambda: bench.apply(lines))
+        return _answer(bench, lambda: bench.apply(lines))
 
     @server.tool()
     def simulate() -> dict[str, Any]:
         """Simulate a step of the current plan: time, throughput, memory, what bounds it."""
-        return _answer(bench.simulate)
+        return _answer(bench, bench.simulate)
 
     @server.tool()
     def explain() -> dict[str, Any]:
         """The critical path of the current plan, shares by operator and bound, and what would help."""
-        return _answer(bench.explain)
+        return _answer(bench, bench.explain)
 
     @server.tool()
     def undo(steps: int = 1) -> dict[str, Any]:
         """Take the last actions back."""
-        return _answer(lambda: bench.undo(steps))
+        return _answer(bench, lambda: bench.undo(steps))
 
     @server.tool()
     def branch(name: str) -> dict[str, Any]:
         """Go on in a branch of that name: a new one begins where this one stands."""
-        return _answer(lambda: bench.branch(name))
+        return _answer(bench, lambda: bench.branch(name))
 
     @server.tool()
     def journal(page: int = 1, size: int = PAGE) -> dict[str, Any]:
         """The actions so far, as a journal that `rooflang agent replay` reads."""
-        return _answer(lambda: bench.journal(page, size))
+        return _answer(bench, lambda: bench.journal(page, size))
 
 
 def _add_resources(server: MCPServer[Any], bench: Bench) -> None:
     @server.resource("rooflang://graph", mime_type="application/json")
     def placed_graph() -> str:
         """The first page of the placed graph."""
-        return json.dumps(bench.show())
+        with bench.turn:
+            return json.dumps(bench.show())
 
     @server.resource("rooflang://trace", mime_type="application/json")
     def trace_summary() -> str:
         """Where the time of a step of the current plan goes."""
-        return json.dumps(bench.explain())
+        with bench.turn:
+            return json.dumps(bench.explain())
 
     @server.resource("rooflang://journal", mime_type="text/plain")
     def written_journal() -> str:
         """The journal of the current branch."""
-        return bench.session.journal
+        with bench.turn:
+            return bench.session.journal
 
     for name in rule_names():
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ import click
 from rooflang.cli import options
 from rooflang.cli.assume import assumed
 from rooflang.cli.options import apply
-from rooflang.cli.output import JsonTarget, writable
+from rooflang.cli.output import JsonTarget, replacing, writable
 from rooflang.cli.types import Count, Seconds
 
 if TYPE_CHECKING:
@@ -58,16 +59,24 @@ def mcp(ctx: click.Context, /, target: JsonTarget | None, journal: str | None, *
     was simulated, its journal.
     """
     from rooflang.agent.server import require_sdk, serve
+    from rooflang.agent.stdin import ended_by_signals
 
     require_sdk()
     bench = _bench(ctx, journal, given)
-    if target is not None and target.path is not None:
-        target.path.with_suffix(".started").touch()
+    marker = None if target is None or target.path is None else target.path.with_suffix(".started")
+    if marker is not None:
+        marker.touch()
     try:
-        serve(bench)
+        with ended_by_signals():
+            serve(bench)
     finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # what clients send that do not wait
         if target is not None:
+            if marker is not None:  # soon: a client that does not wait at all ends this process in a few seconds
+                target.write(bench.report(verified=False))
             target.write(bench.report())
+        if marker is not None:
+            marker.unlink(missing_ok=True)
 
 
 @click.command("run", epilog=_RUN_EXAMPLES)
@@ -126,8 +135,7 @@ def _bench(ctx: click.Context, journal: str | None, given: dict[str, Any]) -> Be
 def _keeping(path: Path | None) -> Callable[[Session], None]:
     def keep(session: Session) -> None:
         if path is not None:
-            partial = path.with_name(f".{path.name}.partial")
-            partial.write_text(session.journal, encoding="utf-8")
-            partial.replace(path)
+            with replacing(path, where="--journal") as partial:
+                partial.write_text(session.journal, encoding="utf-8")
 
     return keep

@@ -9,7 +9,7 @@ import pytest
 from rooflang.agent.answers import LONGEST_ARGUMENT, error_data, page_of, short
 from rooflang.agent.bench import Bench
 from rooflang.agent.session import Session
-from rooflang.errors import RefusedError, RooflangError, ValueRangeError
+from rooflang.errors import CapacityError, RefusedError, RooflangError, ValueRangeError
 
 GRAPH = Path(__file__).with_name("mcp_graph.rl")
 
@@ -59,14 +59,56 @@ def test_simulations_are_counted_once_a_plan_and_end_with_the_budget(bench: Benc
     assert report["best"]["step_s"] == bench.best[0]  # type: ignore[index]
 
 
+def test_what_tells_the_time_of_a_plan_is_a_simulation(bench: Bench) -> None:
+    bench.simulate()
+    bench.explain()
+    assert bench.counts.simulations == 1
+    bench.apply(TP)
+    bench.explain()
+    assert bench.counts.simulations == 2
+    assert bench.simulate()["best_step_s"] == bench.best[0]  # type: ignore[index]
+    for number in range(3):
+        bench.branch(str(number))
+        bench.undo(1)
+        if number == 0:
+            bench.explain()
+        bench.apply("split_kernel down dim=hidden axis=x")
+        with pytest.raises(ValueRangeError, match="are spent"):
+            bench.explain()
+        bench.branch("main")
+
+
+def test_a_plan_that_does_not_fit_costs_once_and_is_not_the_best() -> None:
+    bench = Bench(Session.start("llama-3.1-405b", hardware="h100", gpus=8, context=1024), budget=1)
+    for judge in (bench.simulate, bench.simulate, bench.explain):
+        with pytest.raises(CapacityError):
+            judge()
+    assert bench.counts.simulations == 1
+    assert bench.report()["best"] is None
+
+
+def test_nothing_changes_when_the_journal_cannot_be_kept() -> None:
+    def full(_: Session) -> None:
+        raise RooflangError("no space is left")
+
+    bench = Bench(Session.start(GRAPH, hardware="b300", gpus=8))
+    bench.apply(TP)
+    bench._watch = full
+    for change in (lambda: bench.apply("dup_kernel down axis=x"), lambda: bench.undo(1)):
+        with pytest.raises(RooflangError, match="no space"):
+            change()
+    assert bench.describe()["actions_taken"] == bench.counts.accepted == 2
+
+
 def test_branches_go_their_own_ways(bench: Bench) -> None:
     bench.apply(TP)
     bench.branch("other")
     bench.undo(2)
     assert bench.branch("main")["actions_taken"] == 2
     assert bench.branch("other")["actions_taken"] == 0
-    with pytest.raises(ValueRangeError):
-        bench.branch("  ")
+    for name in ("  ", "a\nb", "x" * 61):
+        with pytest.raises(ValueRangeError):
+            bench.branch(name)
 
 
 def test_answers_are_bounded(bench: Bench) -> None:
