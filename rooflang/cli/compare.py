@@ -23,7 +23,7 @@ Examples:
 """
 
 #: Parameters that a server of the same task does not know.
-_OWN = ("agents", "budget", "seed", "gap", "journals", "agent", "agent_limit_s", "time_limit_s", "target", "quiet")
+_OWN = ("agents", "budget", "seed", "gap", "journals", "agent", "agent_limit_s", "time_limit_s", "target")
 
 
 @click.command("compare", epilog=_EXAMPLES)
@@ -51,7 +51,7 @@ _OWN = ("agents", "budget", "seed", "gap", "journals", "agent", "agent_limit_s",
     metavar="FILE",
     help="A journal that another agent left; may be repeated.",
 )
-@click.option("--run", "agent", metavar="CMD", help="An agent: a client of the Model Context Protocol on its streams.")
+@click.option("--run", "agent", metavar="CMD", help="An agent: a command that starts MCP servers.")
 @click.option("--agent-time-limit", "agent_limit_s", type=Seconds(), help="Seconds after which that one is ended.")
 @click.option("--gap", type=Share(), help="Distance to the bound at which the search stops.  [default: 0.3%]")
 @click.option(
@@ -79,7 +79,7 @@ def command(
 
     All start from the initial graph and are judged by the same simulation. For each the best plan is told, how far it
     is above the lower bound, and whether the search could have found it: whether all its kernels and collectives are in
-    the e-graphs.
+    the e-graphs. CMD finds the path of an MCP configuration in ROOFLANG_MCP_CONFIG.
     """
     given["context"] = options.check_workload(ctx, model, context)
     given["assumptions"] = assumed(given)
