@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooflang.cli.types import Known
+from rooflang.errors import PlacementError, ValueRangeError
 
 if TYPE_CHECKING:
     from rooflang.search.point import Result
@@ -31,13 +32,24 @@ option = click.option(
 )
 
 
-def nearest(name: str, result: Result, asked: Mapping[str, Any], progress: Progress) -> list[Nearest]:
-    """For each point of a frontier, the nearest plan of the stack. `asked` are arguments of `optimize`."""
-    from rooflang.errors import ValueRangeError
-
-    if str(asked["model"]).endswith(".rl"):
+def check(name: str | None, model: str) -> None:
+    """Raises, before any work is done, for what no stack runs."""
+    if name is not None and model.endswith(".rl"):
         raise ValueRangeError("a stack runs models, no graphs", where="--emit", expected="a model or a config.json")
-    return list(_nearest(name, result, asked, progress))
+
+
+def nearest(name: str, result: Result, asked: Mapping[str, Any], progress: Progress) -> list[Nearest]:
+    """For each point of a frontier, the nearest plan of the stack. `asked` are arguments of `optimize`. Ctrl-C keeps
+    those of the numbers of GPUs that are done; that a stack has no plan is said, and loses nothing of the result."""
+    found: list[Nearest] = []
+    try:
+        for one in _nearest(name, result, asked, progress):
+            found.append(one)
+    except KeyboardInterrupt:
+        click.echo("interrupted: the nearest plans are not complete", err=True)
+    except PlacementError as error:
+        click.echo(f"Warning: {error}", err=True)
+    return found
 
 
 def _nearest(name: str, result: Result, asked: Mapping[str, Any], progress: Progress) -> Iterator[Nearest]:

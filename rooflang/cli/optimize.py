@@ -136,6 +136,7 @@ def command(
     tokens = options.check_workload(ctx, model, context)
     options.check_size(ctx, gpus, max_gpus)
     pages.check_libraries(plot)
+    emit.check(emit_for, model)
     given["assumptions"] = assumed(given)
     from rooflang.report.frontier import show_result, show_table
     from rooflang.report.stacks import show_nearest

@@ -8,6 +8,9 @@ from rooflang.report.layout import table
 from rooflang.report.numbers import show_count, show_rate, show_share
 from rooflang.stacks import Nearest
 
+#: Relative rounding of step times.
+_ROUNDING = 1e-9
+
 
 def show_nearest(found: Sequence[Nearest]) -> str:
     """For each plan the nearest that the stack can run and what that costs; then what it cannot express and how it is
@@ -25,7 +28,7 @@ def show_nearest(found: Sequence[Nearest]) -> str:
                 str(shape.tp) if shape.dcp else "",
                 show_rate(sim.tok_s_gpu),
                 show_rate(sim.tok_s_user),
-                show_share(max(0.0, one.loss)),
+                show_share(one.loss if abs(one.loss) > _ROUNDING else 0.0),
             )
         )
     heads = ("batch", "TP", "DP", "PP", "EP", "DCP", "tok/s/GPU", "tok/s/user", "step longer by")

@@ -93,6 +93,8 @@ def _found(
         )
     except RooflangError:
         return ()
+    if found.stopped_by == "interrupted":
+        raise KeyboardInterrupt
     return found.points
 
 

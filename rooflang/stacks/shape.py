@@ -6,7 +6,7 @@ A replica of a stage is a mesh of data-parallel groups × ranks inside a group:
   (expert parallelism) or cut along their hidden dim;
 - inside a group there is Megatron's tensor parallelism: heads, the hidden dim of FFNs, the vocabulary. What has none
   of these (norms, routers, a latent cache) is repeated. With decode context parallelism the ranks of a group share the
-  entries of the cache in place of repeating them.
+  entries of such a cache in place of repeating them.
 
 A stack's own kernels and copies are not modelled: a restricted plan is the best of its kind, which a stack can at
 most reach.
@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from rooflang.ir.op import Op, signature
+from rooflang.ir.tensor import Role
 from rooflang.place.words import cut_word
 from rooflang.search.fix import Fixed
 from rooflang.search.problem import BATCH, Problem
@@ -88,12 +89,18 @@ def has_experts(problem: Problem) -> bool:
     return any(op.group == "experts" for op in problem.graph.ops)
 
 
+def _repeats(problem: Problem) -> bool:
+    """Do ranks of a group repeat the cache, since it has no heads to share out?"""
+    words, caches = problem.graph.words, (leaf for leaf in problem.graph.leaves if leaf.role is Role.KV_CACHE)
+    return not any(_of_heads(words.get(label, label)) for cache in caches for label in cache.dims)
+
+
 def shapes(problem: Problem, pp: int) -> Iterator[Shape]:
     """Every shape for the GPUs of a problem on a number of stages."""
     ranks = problem.cluster.gpus // pp
     for tp in (size for size in range(1, ranks + 1) if ranks % size == 0):
         for ep in (False, True) if has_experts(problem) and ranks > 1 else (False,):
-            for dcp in (False, True) if problem.stage == "decode" and tp > 1 else (False,):
+            for dcp in (False, True) if problem.stage == "decode" and tp > 1 and _repeats(problem) else (False,):
                 yield Shape(dp=ranks // tp, tp=tp, pp=pp, ep=ep, dcp=dcp)
 
 

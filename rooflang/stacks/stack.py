@@ -26,10 +26,10 @@ class Launch:
     def requests_of_a_group(self) -> int:
         return max(1, -(-self.requests // self.shape.dp))
 
-    @property
-    def even(self) -> bool:
-        """Are the stages as even as they can be?"""
-        return max(self.layers) - min(self.layers) <= 1
+    def partition(self, variable: str) -> str:
+        """The variable that says how many layers each stage has, unless all have as many: which stage gets one more,
+        each stack decides otherwise."""
+        return "" if len(set(self.layers)) == 1 else f"{variable}={','.join(map(str, self.layers))} "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +53,7 @@ def _vllm(launch: Launch) -> str:
     words += ["--decode-context-parallel-size", str(shape.tp)] if shape.dcp else []
     words += ["--max-num-seqs", str(launch.requests_of_a_group), "--max-model-len", str(launch.tokens)]
     words += ["--kv-cache-dtype", "fp8"] if launch.kv == "fp8" else []
-    layers = "" if launch.even else f"VLLM_PP_LAYER_PARTITION={','.join(map(str, launch.layers))} "
-    return layers + " ".join(words)
+    return launch.partition("VLLM_PP_LAYER_PARTITION") + " ".join(words)
 
 
 def _sglang(launch: Launch) -> str:
@@ -66,7 +65,7 @@ def _sglang(launch: Launch) -> str:
     words += ["--ep-size", str(ranks)] if shape.ep else []
     words += ["--max-running-requests", str(launch.requests), "--context-length", str(launch.tokens)]
     words += ["--kv-cache-dtype", "fp8_e4m3"] if launch.kv == "fp8" else []
-    return " ".join(words)
+    return launch.partition("SGLANG_PP_LAYER_PARTITION") + " ".join(words)
 
 
 def _trtllm(launch: Launch) -> str:
@@ -93,7 +92,7 @@ STACKS: dict[str, Stack] = {
             version="SGLang 0.5",
             runs=lambda shape: not shape.dcp,
             command=_sglang,
-            partitions=False,
+            partitions=True,
         ),
         Stack(
             name="trtllm",

@@ -25,9 +25,12 @@ def test_vllm() -> None:
     )
 
 
-def test_vllm_takes_uneven_stages_from_the_environment() -> None:
-    assert launch("vllm", dp=1, tp=1, pp=3, layers=(20, 23, 18)).startswith("VLLM_PP_LAYER_PARTITION=20,23,18 vllm")
-    assert "PARTITION" not in launch("vllm", dp=1, tp=1, pp=3, layers=(21, 20, 20))
+@pytest.mark.parametrize(("stack", "variable"), [("vllm", "VLLM"), ("sglang", "SGLANG")])
+def test_uneven_stages_are_asked_for_in_the_environment(stack: str, variable: str) -> None:
+    for layers in ((20, 23, 18), (21, 20, 20)):
+        asked = f"{variable}_PP_LAYER_PARTITION={','.join(map(str, layers))} "
+        assert launch(stack, dp=1, tp=1, pp=3, layers=layers).startswith(asked)
+    assert "PARTITION" not in launch(stack, dp=1, tp=1, pp=3, layers=(20, 20, 20))
 
 
 def test_sglang_counts_all_ranks_of_a_stage_as_tp() -> None:

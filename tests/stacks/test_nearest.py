@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from click.testing import CliRunner
 
 import rooflang
 from rooflang.cli import program
-from rooflang.errors import PlacementError
+from rooflang.errors import PlacementError, RooflangError
 from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
 from rooflang.stacks import STACKS, Nearest, Shape, nearest_plans
@@ -79,6 +79,36 @@ def test_shapes_fill_the_gpus(mixtral: Path) -> None:
     found = list(shapes(problem, 2))
     assert {(shape.dp, shape.tp) for shape in found} == {(2, 1), (1, 2)}
     assert {shape.ep for shape in found} == {False, True}
+
+
+def test_only_caches_that_are_repeated_can_be_shared(mixtral: Path) -> None:
+    """vLLM refuses decode context parallelism where tensor parallelism shares out the heads of the cache."""
+    assert not any(shape.dcp for shape in shapes(Problem.of(mixtral, **ASKED), 1))
+    latent = Problem.of("deepseek-v2-lite", **ASKED)
+    assert {(shape.dp, shape.tp) for shape in shapes(latent, 1) if shape.dcp} == {(2, 2), (1, 4)}
+
+
+@pytest.mark.parametrize(
+    ("error", "said"), [(KeyboardInterrupt(), "not complete"), (RooflangError("too large"), "has no flags for a plan")]
+)
+def test_what_was_found_is_told_if_there_is_no_nearest_plan(
+    mixtral: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, said: str
+) -> None:
+    def failing(*given: object, **more: object) -> NoReturn:
+        raise error
+
+    monkeypatch.setattr("rooflang.stacks.nearest.search_egraph", failing)
+    arguments = ["optimize", str(mixtral), "--hardware", "h100", "--gpus", "1", "--context", "4k", "--batch", "8"]
+    outcome = CliRunner().invoke(program, [*arguments, "--emit", "vllm"], catch_exceptions=False)
+    assert outcome.exit_code == 0
+    assert "tok/s/GPU" in outcome.stdout and "vllm serve" not in outcome.stdout
+    assert said in outcome.stderr
+
+
+def test_a_graph_is_refused_before_it_is_searched() -> None:
+    outcome = CliRunner().invoke(program, ["optimize", "no.rl", "--hardware", "h100", "--gpus", "2", "--emit", "vllm"])
+    assert outcome.exit_code == 2
+    assert "a stack runs models" in outcome.stderr
 
 
 def test_a_stack_without_a_plan_says_so(mixtral: Path) -> None:
