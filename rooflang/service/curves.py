@@ -121,14 +121,18 @@ class Curves:
             hardware=Cluster.of(platform, gpus),
             stage=stage,
             context=context,
-            assumptions=self.assumptions,
+            assumptions=self._assumed(stage),
         )
 
     def graph(self, stage: Stage, context: int) -> Graph:
         """The graph of a step for one request."""
         model = self.model if isinstance(self.model, Model) else load(self.model)
+        return model.build(Workload(stage=stage, context=context, batch=1), self._assumed(stage))
+
+    def _assumed(self, stage: Stage) -> Assumptions:
+        """What is assumed of a stage: only decode drafts tokens."""
         taken = self.assumptions if isinstance(self.assumptions, Assumptions) else profile(self.assumptions)
-        return model.build(Workload(stage=stage, context=context, batch=1), taken)
+        return taken if stage == "decode" else replace(taken, draft_tokens=0, accepted_tokens=1.0)
 
     def _points(self, problem: Problem, method: Method) -> tuple[Point, ...]:
         """What a search finds; nothing where nothing fits or can be laid so."""

@@ -236,3 +236,12 @@ def test_json(free: ServicePlan) -> None:
     assert data["best"]["decode"]["admission_limit"] == free.best.decode.replicas * free.best.decode.admits
     with pytest.raises(ValueRangeError):
         plan_service("llama-3.1-8b", **{**ASKED, "isl": -5})
+
+
+def test_accepted_drafts_make_tokens_and_prompts_draft_none() -> None:
+    drafting = replace(rooflang.profile("physical"), draft_tokens=1, accepted_tokens=1.5)
+    demand = Demand(isl=1000, osl=101)
+    curves = Curves(model="deepseek-v3", demand=demand, assumptions=drafting, method=Method(), watch=Progress())
+    h200 = load_platform("h200")
+    assert curves.problem(h200, 8, "prefill", 1024).assumptions == rooflang.profile("physical")
+    assert curves.problem(h200, 8, "decode", 1024).tokens == 1.5
