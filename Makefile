@@ -9,11 +9,11 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint style types layers format reprint clean
+.PHONY: help demo test check lint style types layers format reprint reference clean
 
 help:  ## print this
 	@sed -n 's/^\([a-z]*\):.*## /\1@/p' Makefile | while IFS=@ read -r target text; do \
-		printf '  make %-8s %s\n' "$$target" "$$text"; done
+		printf '  make %-9s %s\n' "$$target" "$$text"; done
 
 demo: $(INSTALLED)  ## find the best layouts of DeepSeek V4 Pro on 8 B300, decode at 64K (installs first)
 	@$(VENV)/bin/rooflang optimize deepseek-v4-pro --hardware b300 --gpus 8 --stage decode --context 64k
@@ -42,6 +42,10 @@ format: $(INSTALLED_DEV)  ## let ruff rewrite what it can
 
 reprint: $(INSTALLED_DEV)  ## run the commands that README.md and docs/ show, and write what they print there (minutes)
 	@$(VENV)/bin/python -m tests.docs.reprint $(PAGES)
+
+reference: $(INSTALLED_DEV)  ## write the reference of rules, operators and the Python API into build/reference
+	@$(VENV)/bin/python -m pip install --quiet --quiet --editable '.[docs]'
+	@$(VENV)/bin/python docs/reference.py build/reference
 
 clean:  ## remove the environment, caches and build outputs
 	@rm -rf .venv build dist rooflang.egg-info
