@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rooflang.stacks.shape import Shape
@@ -103,8 +103,3 @@ STACKS: dict[str, Stack] = {
         ),
     )
 }
-
-
-def known_stacks() -> Sequence[str]:
-    """Names of the stacks."""
-    return tuple(STACKS)
