@@ -143,7 +143,8 @@ class Dual:
         ats, weights = [at for at, _ in points], np.array([each.exposed for _, each in points])
         for send in load.sends:
             seconds = np.array([task.sends_s(send, spec)[ats] for spec in specs[send.group]]).T
-            tables.add([groups[send.group]], np.where(np.isinf(seconds), np.inf, weights[:, None] * seconds))
+            never = np.isinf(seconds)  # at any weight, 0 too
+            tables.add([groups[send.group]], np.where(never, np.inf, weights[:, None] * np.where(never, 0.0, seconds)))
         for group, variable in groups.items():
             if group in task.boundary:
                 fits = [spec == task.boundary[group] for spec in specs[group]]
