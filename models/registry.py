@@ -148,8 +148,8 @@ def load(name_or_path: str | Path) -> Model:
     """The model registered under a name, or the one that a `config.json` (or the folder that holds it) describes. After
     either may stand how it is stored: `llama-3.1-8b:weights=fp8,kv=fp8` (see `Model.stored`).
 
-    Raises `UnknownNameError` for what is neither a registered name nor a file, `ModelError` for a file that is no
-    usable config.
+    Raises `UnknownNameError` for what is neither a registered name nor a file, `ModelError` for a path at which there
+    is nothing, and for a file that is no usable config.
     """
     if not isinstance(name_or_path, (str, os.PathLike)):
         raise UnknownNameError("model", str(name_or_path), model_names(), where="model")
@@ -164,6 +164,13 @@ def load(name_or_path: str | Path) -> Model:
     if os.path.isdir(path):
         path /= "config.json"
     if not os.path.isfile(path):  # unlike those of `Path`, these say no to names that no file can have
+        if re.search(r"[/\\]|\.js\w*$", str(name_or_path)):
+            raise ModelError(
+                f"there is no file or folder {str(name_or_path)[:200]!r}",
+                where="model",
+                expected="a config.json, the folder that holds one, or a name that `rooflang models` lists",
+                hint="of a model on the Hugging Face hub the config.json is enough: download that file",
+            )
         raise UnknownNameError("model", str(name_or_path), model_names(), where="model")
     name = path.resolve().parent.name if path.name == "config.json" else path.stem
     return Model(name=name, config=_read(path))

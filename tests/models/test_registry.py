@@ -67,9 +67,15 @@ def test_unknown_model_names_the_nearest(name: str, hint: str) -> None:
     assert hint in caught.value.hint
 
 
-def test_a_path_to_nothing_is_an_unknown_model(tmp_path: Path) -> None:
-    for path in (tmp_path / "config.json", "name" * 100, "zero\0"):
-        with pytest.raises(UnknownNameError):
+@pytest.mark.parametrize("name", ["name" * 100, "zero\0"])
+def test_what_no_file_can_be_called_is_an_unknown_model(name: str) -> None:
+    with pytest.raises(UnknownNameError):
+        load(name)
+
+
+def test_a_path_to_nothing_says_so(tmp_path: Path) -> None:
+    for path in (tmp_path / "config.json", "config.jsn", "meta-llama/Llama-3.1-8B"):
+        with pytest.raises(ModelError, match="no file or folder"):
             load(path)
 
 
