@@ -29,7 +29,7 @@ GRAPH = "graph"
 #: A name longer than this is none of ours; it would only make an error message as long.
 LONGEST_NAME = 500
 
-_RUN = re.compile(r"\d{1,4}(x\d{1,4})?")
+_RUN = re.compile(r"\d{1,7}(x\d{1,4})?")
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -11,7 +11,7 @@ from typing import Any, Literal, NoReturn, get_args
 from rooflang.assumptions import Assumptions
 from rooflang.errors import CapacityError, LimitReached, UnknownNameError, UnreachableError, ValueRangeError
 from rooflang.hw import Cluster, Platform, load_platform
-from rooflang.models import Model
+from rooflang.models import Model, load
 from rooflang.models.measure import kv_footprint_bytes
 from rooflang.notebook import html_table
 from rooflang.search.inputs import hashed_inputs
@@ -110,6 +110,7 @@ def plan_service(
     """
     _check(mode, gpus, prefill_hardware, prefill_gpus)
     demand = Demand(isl=isl, osl=osl, ttft_s=ttft_s, tpot_s=tpot_s, rate_per_s=rate_per_s)
+    _check_length(model if isinstance(model, Model) else load(model), demand)
     watch = (progress or Progress()).within(limit_s=time_limit_s)
     method = Method(overlap=overlap)
     decode_on = hardware if isinstance(hardware, Platform) else load_platform(hardware)
@@ -137,6 +138,15 @@ def plan_service(
         seconds=watch.elapsed_s,
         gpu_hour_usd=gpu_hour_usd,
     )
+
+
+def _check_length(model: Model, demand: Demand) -> None:
+    if demand.longest > model.max_context:
+        raise ValueRangeError(
+            f"requests of {demand.isl + demand.osl:,} tokens are longer than {model.name} takes",
+            where="--isl, --osl",
+            expected=f"at most {model.max_context:,} together, in whole pages of a cache",
+        )
 
 
 def _gathered(found: Iterator[Offer]) -> tuple[list[Offer], bool]:

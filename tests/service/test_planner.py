@@ -230,6 +230,12 @@ def test_what_cannot_be_asked(llama: Path, wrong: dict[str, Any]) -> None:
         plan_service(llama, **{**ASKED, **wrong})
 
 
+def test_requests_longer_than_the_model_takes(llama: Path) -> None:
+    with pytest.raises(ValueRangeError, match="longer than") as caught:
+        plan_service(llama, **{**ASKED, "isl": 131072})
+    assert caught.value.where == "--isl, --osl"
+
+
 def test_json(free: ServicePlan) -> None:
     data = free.to_json()
     assert data["schema"] == "rooflang.service/1"
