@@ -33,14 +33,7 @@ _OF_RESULTS = ("number", "made_from", "html")
 
 @click.command("explain", epilog=_EXAMPLES)
 @options.model
-@click.option(
-    "--stage",
-    default="decode",
-    show_default=True,
-    type=Known("stage", lambda: ("decode", "prefill")),
-    metavar="decode|prefill",
-    help="One token for each request beside a KV cache, or the whole prompt at once.",
-)
+@options.stage
 @click.option(
     "--context", type=Counts(), help="Tokens of context of each request: 64k, or 64k,256k,1m. A model needs it."
 )

@@ -42,16 +42,18 @@ _HARDWARE = click.option(
 )
 _GPUS = click.option("--gpus", required=True, type=Count(), help="Number of GPUs in the cluster.")
 
+stage = click.option(
+    "--stage",
+    default="decode",
+    show_default=True,
+    type=Known("stage", lambda: ("decode", "prefill")),
+    metavar="decode|prefill",
+    help="One token for each request beside a KV cache, or the whole prompt at once.",
+)
+
 #: Options of a step, in the order of the help text.
 _STEP = (
-    click.option(
-        "--stage",
-        default="decode",
-        show_default=True,
-        type=Known("stage", lambda: ("decode", "prefill")),
-        metavar="decode|prefill",
-        help="One token for each request beside a KV cache, or the whole prompt at once.",
-    ),
+    stage,
     click.option(
         "--context",
         type=Count(),

@@ -13,11 +13,6 @@ from rooflang.cli.output import JsonTarget, writable
 from rooflang.errors import UnitError, UnknownNameError, ValueRangeError
 from rooflang.units import parse, parse_count, parse_layers
 
-#: Names of traces say how they are written.
-_TRACES = (".json", ".json.gz")
-_FIGURES = (".svg", ".png", ".pdf")
-_PAGES = (".html", ".htm")
-
 #: Counts above this are refused, so that no product of a few of them overflows.
 _LARGEST = 2**40
 
@@ -228,37 +223,36 @@ class JsonFile(OptionType):
         return value.text
 
 
-class TraceFile(OptionType):
-    """A file to write a trace to, checked when it is read. It is no standard output: the name says how to write it."""
+class NamedFile(OptionType):
+    """A file to write `what` to, checked when it is read. It is no standard output: its suffix says how to write it."""
 
     name = "FILE"
+    what: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]]
+    expected: ClassVar[str]
 
     def read(self, text: str, where: str) -> Path:
-        if not text.endswith(_TRACES):
-            raise ValueRangeError(f"{text!r} is no name of a trace", where=where, expected="FILE.json or FILE.json.gz")
+        if not text.endswith(self.suffixes):
+            raise ValueRangeError(f"{text!r} is no name of a {self.what}", where=where, expected=self.expected)
         return writable(text, where=where)
 
 
-class FigureFile(OptionType):
-    """A file to draw to, checked when it is read: its suffix says how it is written."""
+class TraceFile(NamedFile):
+    """A file to write a trace to."""
 
-    name = "FILE"
-
-    def read(self, text: str, where: str) -> Path:
-        if not text.endswith(_FIGURES):
-            raise ValueRangeError(f"{text!r} is no name of a figure", where=where, expected="FILE.svg, .png or .pdf")
-        return writable(text, where=where)
+    what, suffixes, expected = "trace", (".json", ".json.gz"), "FILE.json or FILE.json.gz"
 
 
-class PageFile(OptionType):
-    """A file to write a page to, checked when it is read."""
+class FigureFile(NamedFile):
+    """A file to draw to."""
 
-    name = "FILE"
+    what, suffixes, expected = "figure", (".svg", ".png", ".pdf"), "FILE.svg, .png or .pdf"
 
-    def read(self, text: str, where: str) -> Path:
-        if not text.endswith(_PAGES):
-            raise ValueRangeError(f"{text!r} is no name of a page", where=where, expected="FILE.html")
-        return writable(text, where=where)
+
+class PageFile(NamedFile):
+    """A file to write a page to."""
+
+    what, suffixes, expected = "page", (".html", ".htm"), "FILE.html"
 
 
 def hardware_names() -> tuple[str, ...]:

@@ -12,12 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rooflang.assumptions import Assumptions
 from rooflang.errors import GraphError
 from rooflang.ir.cut import REPLICATED, Cut, CutKind
-from rooflang.ir.kinds.rows import expect, linear, pars
-from rooflang.ir.op import Op, OpKind, Sizes, register
-from rooflang.ir.tensor import Num
+from rooflang.ir.kinds.rows import expect, linear, no_traffic, pars
+from rooflang.ir.op import Op, OpKind, register
 
 
 def replaced(op: Op) -> tuple[tuple[str, ...], str]:
@@ -83,17 +81,12 @@ def _flatten_refuses(op: Op) -> Mapping[str, str]:
     return {inner: f"shards of {inner} lie scattered over {new}: cut {outer}, or reshard"}
 
 
-def _no_traffic(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assumptions) -> Num:
-    """Another way to count what lies in memory: readers take it from there."""
-    return 0.0
-
-
 register(
     OpKind(
         name="repeat",
         summary="every member of a group has what the group has",
         cuts=_repeat_cuts,
-        read_fraction=_no_traffic,
+        read_fraction=no_traffic,
         write_fraction=lambda op, local, full: 0.0,
         check=_check,
         check_sizes=_check_repeat,
@@ -105,7 +98,7 @@ register(
         name="flatten",
         summary="two dims read as one",
         cuts=_flatten_cuts,
-        read_fraction=_no_traffic,
+        read_fraction=no_traffic,
         write_fraction=lambda op, local, full: 0.0,
         refuses=_flatten_refuses,
         check=_check,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from rooflang.assumptions import Assumptions
 from rooflang.errors import GraphError
 from rooflang.ir.cut import PARTIAL, REPLICATED, Cut, CutKind
 from rooflang.ir.op import Op, Sizes
@@ -18,6 +19,11 @@ POSITIONS = ("seq", "draft")
 def positions(dims: Sequence[str], local: Sizes) -> Num:
     """How many tokens of each request a tensor of these dims has on a rank."""
     return math.prod(local[d] for d in POSITIONS if d in dims)
+
+
+def no_traffic(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assumptions) -> Num:
+    """A view reads nothing: it is another name for the same memory, from which its readers take it."""
+    return 0.0
 
 
 def par(op: Op, label: str, *, skip: Iterable[int] = ()) -> Cut:

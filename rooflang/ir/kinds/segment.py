@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from rooflang.assumptions import Assumptions
 from rooflang.errors import GraphError
 from rooflang.ir.cut import Cut, CutKind
-from rooflang.ir.kinds.rows import expect, linear, pars
+from rooflang.ir.kinds.rows import expect, linear, no_traffic, pars
 from rooflang.ir.op import Op, OpKind, Sizes, register
 from rooflang.ir.tensor import Num
 
@@ -100,11 +100,6 @@ def _segment_read(op: Op, index: int, local: Sizes, full: Sizes, assumptions: As
     return full[new] / full[old]
 
 
-def _no_traffic(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assumptions) -> Num:
-    """A view is another name for the same memory."""
-    return 0.0
-
-
 register(
     OpKind(
         name="segment",
@@ -123,7 +118,7 @@ register(
         name="view",
         summary="one dim read as two",
         cuts=_view_cuts,
-        read_fraction=_no_traffic,
+        read_fraction=no_traffic,
         write_fraction=lambda op, local, full: 0.0,
         refuses=_view_refuses,
         check=_check_parted,
@@ -136,7 +131,7 @@ register(
         name="rename",
         summary="one dim under another label",
         cuts=_view_cuts,
-        read_fraction=_no_traffic,
+        read_fraction=no_traffic,
         write_fraction=lambda op, local, full: 0.0,
         check=_check_parted,
         check_sizes=_check_renamed,
