@@ -12,6 +12,7 @@ evens out. Real loads lie by number: give a histogram of them.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any
 
@@ -27,8 +28,9 @@ Floats = NDArray[np.float64]
 
 def busiest(assumptions: Assumptions, experts: int, chosen: float, parts: float) -> float:
     """Tokens of the rank with most of them over the mean, where the experts lie on that many parts."""
-    held = _by_rank(_chances(assumptions.expert_zipf, assumptions.expert_histogram, experts, chosen), parts)
-    return float(held.sum(-1).max() * parts / chosen)
+    chances = _chances(assumptions.expert_zipf, assumptions.expert_histogram, experts, chosen)
+    # Correctly rounded sums keep the order of the exact ones: fewer ranks are never less even by a rounding.
+    return max(map(math.fsum, _by_rank(chances, parts).tolist())) * parts / math.fsum(chances.tolist())
 
 
 def read_share(assumptions: Assumptions, experts: int, chosen: float, parts: float, tokens: Num) -> Num:
