@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rooflang.errors import LimitReached, PlacementError
+from rooflang.extractors.chain import Chain
 from rooflang.extractors.dual import Dual
 from rooflang.extractors.forms import Points, Weights
 from rooflang.extractors.layouts import FloatArray
 from rooflang.extractors.memory import fullest
 from rooflang.extractors.pool import Pool
-from rooflang.extractors.stages import Chain
 from rooflang.extractors.task import Decisions, Stages, Task
 from rooflang.place.grid import partition
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rooflang.errors import CapacityError
 from rooflang.extractors import stages
+from rooflang.extractors.chain import Chain
 from rooflang.extractors.costed import CostedGraph
 from rooflang.extractors.dual import dual
 from rooflang.extractors.ilp import extract
@@ -167,8 +168,8 @@ def test_stages_have_memories_of_their_own(room: float, objective: Objective) ->
     tight = replace(task, reserve_bytes=task.capacity_bytes - room * held / 2)
     found = stages.extract(tight, gap=1e-3)
     agrees(tight, found)
-    blind = stages.Chain(task=replace(tight, costed=case.costed)).bound(dual(case.costed, 0, None), 10**6)[0]
-    dear = stages.Chain(task=tight).bound(dual(both, 0, None), 10**6)[0]
+    blind = Chain(task=replace(tight, costed=case.costed)).bound(dual(case.costed, 0, None), 10**6)[0]
+    dear = Chain(task=tight).bound(dual(both, 0, None), 10**6)[0]
     assert blind * 0.5 < dear <= found.value_s * (1 + 1e-9)
     assert any(plan.tiers for plan in found.block_plans.values())
     for stage in range(2):

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rooflang.extractors import ilp, stages
+from rooflang.extractors.chain import Chain, cheapest
 from rooflang.extractors.memory import fullest
-from rooflang.extractors.stages import Chain, cheapest
 from rooflang.extractors.task import Objective
 from rooflang.ir import Graph, GraphBuilder
 from rooflang.place.grid import balanced, layer_labels, partition
