@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from rooflang.ir.cut import OWNER, PARTIAL, REPLICATED, STATES, Spec, show_spec
 from rooflang.ir.layout import collective_of, make_transfer
-from rooflang.ir.tensor import LEAF_ROLES, RESIDENT_ROLES, Tensor
+from rooflang.ir.tensor import LEAF_ROLES, RESIDENT_ROLES, Role, Tensor
 from rooflang.rules.record import Egglog, Exactness, Ok, Refusal, Rule, Verdict
 from rooflang.rules.theory import BASE, CODES, Shape, Theory
 
@@ -53,7 +53,12 @@ class Law:
         """One egglog rule per number of axes that change alike: a wanted view may come from a view one law away."""
         return tuple(self._rule(width, ruleset) for width in range(1, shape.axes + 1))
 
-    def _rule(self, width: int, ruleset: str) -> str:
+    def of_weights(self, shape: Shape, ruleset: str) -> tuple[str, ...]:
+        """The same for weights where they may be gathered: of a leaf nothing but that."""
+        widths = range(1, shape.axes + 1) if shape.gathered else ()
+        return tuple(self._rule(width, ruleset, "(Kept x d)") for width in widths)
+
+    def _rule(self, width: int, ruleset: str, guards: str = "") -> str:
         before, after = self._digits
         axes = " ".join(f"(Axis i{n} m{n})" for n in range(width))
         order = "".join(f" (< i{a} i{b})" for a, b in pairwise(range(width)))
@@ -62,7 +67,7 @@ class Law:
         for n in range(1, width):
             scale = f"(+ {scale} m{n})"
         return (
-            f"(rule ((= e (View x s)) {axes}{order} {digits} {self._guards})\n"
+            f"(rule ((= e (View x s)) {axes}{order} {digits} {guards or self._guards})\n"
             f"      ((let from (+ s (* {scale} (- {before} {after}))))\n"
             f"       (union e ({self.constructor} from s (View x from)))) :ruleset {ruleset})"
         )
@@ -77,6 +82,8 @@ SLICE = Law(constructor="Slice", collective="slice", before=REPLICATED, after=LA
 KEEP_OWNER = Law(constructor="Slice", collective="slice", before=REPLICATED, after=OWNER)
 
 LAWS = (ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, ALL_TO_ALL, BROADCAST, SLICE, KEEP_OWNER)
+
+_OR_WEIGHT = ", or a weight that rests cut and is whole while a kernel uses it"
 
 _EVIDENCE = (
     "every rank gets what the two primitives give it, for sums, log-sum-exp states and candidates, on uneven and empty "
@@ -101,7 +108,7 @@ def check_transfer(
     if also_read:
         reason = f"{', '.join(also_read)} reads {tensor.name} as it is in between: merged, nobody would have it whole"
         return Refusal(code="still-read", reason=reason)
-    if tensor.role in LEAF_ROLES | RESIDENT_ROLES:
+    if tensor.role in LEAF_ROLES | RESIDENT_ROLES and not (law is ALL_GATHER and tensor.role is Role.WEIGHT):
         return Refusal(code="resident", reason=f"{tensor.name} is a {tensor.role.value}: it stays as it is laid out")
     changes = {(old, new) for old, new in zip(before, after, strict=True) if old != new}
     if len(changes) != 1:
@@ -132,25 +139,30 @@ def merge_rule(
     good: tuple[Tensor, Spec, Spec],
     bad: tuple[Tensor, Spec, Spec],
     facts: Callable[[Theory], Iterable[str]] = lambda theory: (),
+    weights: bool = False,
 ) -> Rule:
     """The record of a merge: its law, and one example each that it takes and refuses (tensor, spec before, spec after).
 
-    `facts` are those that this merge's rules match and no other rule does.
+    `facts` are those that this merge's rules match and no other rule does. `weights`: it takes weights at rest, too.
     """
     check = partial(check_transfer, law)
+    stay = "inputs and resident caches" if weights else "leaves and resident caches"
     return Rule(
         name=name,
         summary=summary,
         before=before,
         after=after,
         why=why,
-        preconditions=(*preconditions, "an activation: leaves and resident caches stay where they are"),
+        preconditions=(*preconditions, f"an activation{_OR_WEIGHT if weights else ''}: {stay} stay where they are"),
         exactness=exactness,
         evidence=_EVIDENCE,
         check=check,
         fires=lambda: check(*good),
         refused=lambda: check(*bad),
-        egglog=Egglog(rules=lambda shape: law.rules(shape, name), facts=facts),
+        egglog=Egglog(
+            rules=lambda shape: (*law.rules(shape, name), *(law.of_weights(shape, name) if weights else ())),
+            facts=facts,
+        ),
     )
 
 

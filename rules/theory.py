@@ -18,7 +18,7 @@ from rooflang.ir.cut import OWNER, PARTIAL, REPLICATED, Cut, Spec
 from rooflang.ir.kinds.elementwise import MOVES
 from rooflang.ir.kinds.fused import FUSIONS, Fusion, fuse, wiring
 from rooflang.ir.op import Op, op_kind, signature
-from rooflang.ir.tensor import RESIDENT_ROLES, Tensor
+from rooflang.ir.tensor import RESIDENT_ROLES, Role, Tensor
 
 BASE = 64
 CODES = {REPLICATED: 0, PARTIAL: 1, OWNER: 2}
@@ -33,11 +33,13 @@ TIERS = tuple(move.removeprefix("to_") for move in MOVES)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
     """What rule text depends on: mesh axes, arities that occur, and the wirings of fusions: for each operand of the
-    outer and of the inner operator its place among those of the fused one, -1 for the intermediate."""
+    outer and of the inner operator its place among those of the fused one, -1 for the intermediate. `gathered`: may
+    weights be gathered where they are used?"""
 
     axes: int
     arities: tuple[int, ...]
     fusions: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
+    gathered: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,16 +53,18 @@ class FusedPair:
 
 @dataclass(frozen=True, kw_only=True)
 class Theory:
-    """A block over `axes` mesh axes, numbered. Build it with `Theory.of`."""
+    """A block over `axes` mesh axes, numbered. Build it with `Theory.of`. With `gathered` weights may rest cut and be
+    gathered where they are used."""
 
     kind: BlockKind
     axes: int
     kernels: tuple[Op, ...]
     pairs: tuple[FusedPair, ...]
     labels: tuple[str, ...]
+    gathered: bool = False
 
     @classmethod
-    def of(cls, kind: BlockKind, axes: int, *, fused: bool = True) -> Theory:
+    def of(cls, kind: BlockKind, axes: int, *, fused: bool = True, gathered: bool = False) -> Theory:
         """The theory of a block; `fused` adds a kernel for every pair of operators that a named fusion matches.
 
         Raises `ValueRangeError` unless 0 ≤ axes ≤ 10, and `GraphError` when the block has more dim labels than a digit
@@ -77,13 +81,16 @@ class Theory:
                 hint="give the layers block labels",
             )
         pairs, kernels = _fused(kind.ops) if fused else ((), ())
-        return cls(kind=kind, axes=axes, kernels=(*kind.ops, *kernels), pairs=pairs, labels=labels)
+        kernels = (*kind.ops, *kernels)
+        return cls(kind=kind, axes=axes, kernels=kernels, pairs=pairs, labels=labels, gathered=gathered)
 
     @cached_property
     def shape(self) -> Shape:
         arities = {len(op.operands) for op in self.kernels}
         fusions = {wiring(self.kernels[p.kernel]) for p in self.pairs}
-        return Shape(axes=self.axes, arities=tuple(sorted(arities)), fusions=tuple(sorted(fusions)))
+        return Shape(
+            axes=self.axes, arities=tuple(sorted(arities)), fusions=tuple(sorted(fusions)), gathered=self.gathered
+        )
 
     @cached_property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -162,6 +169,11 @@ class Theory:
             labels = self.cuttable[name]
             found[name] = labels if combines == {"sum"} else tuple(x for x in labels if x in own) if combines else ()
         return found
+
+    @cached_property
+    def weights(self) -> tuple[Tensor, ...]:
+        """The leaves that a kernel may gather where it uses them: no kernel writes to them."""
+        return tuple(leaf for leaf in self.kind.leaves if leaf.role is Role.WEIGHT)
 
     def movable(self, tensor: Tensor) -> bool:
         """May a transfer change its layout? Leaves and resident state stay as they are laid, and so do their copies."""

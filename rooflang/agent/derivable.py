@@ -113,9 +113,9 @@ def _absent(frozen: FrozenBlock, kind: BlockKind, block: BlockPlan, plan: Plan, 
     for each in frozen.missing(block.modes.values(), (step for path in paths for step in path)):
         yield _told(each)
     held = {(hold.leaf, hold.spec, hold.tier) for hold in frozen.holds}
-    for mode in block.modes.values():
-        for tensor, spec in zip(mode.op.operands, mode.operands, strict=True):
-            rests = tensor in kind.leaves
+    for kernel, mode in block.modes.items():
+        for index, tensor in enumerate(mode.op.operands):
+            rests, spec = tensor in kind.leaves, block.rests(kernel, index)
             if rests and (tensor.name, spec, block.tiers.get(tensor.name, HBM)) not in held:
                 yield f"{tensor.name} at rest as {show_spec(spec)}"
     arrive = {(arrival.port, arrival.spec) for arrival in frozen.arrivals}

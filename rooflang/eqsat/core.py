@@ -50,6 +50,8 @@ def schema(shape: Shape) -> Iterator[str]:
         yield f"(relation {guard} (T i64))"
     for guard in ("CanPartial", "Owned"):
         yield f"(relation {guard} (T))"
+    if shape.gathered:
+        yield "(relation Kept (T i64))"
     yield "(relation Root (T i64 i64))"
 
 

@@ -23,28 +23,40 @@ _DEFAULT = Limits()
 
 
 def saturate(
-    kind: BlockKind, axes: int, *, disabled: frozenset[str] = _NO_RULE, limits: Limits = _DEFAULT
+    kind: BlockKind,
+    axes: int,
+    *,
+    disabled: frozenset[str] = _NO_RULE,
+    limits: Limits = _DEFAULT,
+    gathered: bool = False,
 ) -> FrozenBlock:
     """All layouts of a block over `axes` mesh axes (0: one GPU) that the primitives reach, those in `disabled` left
-    out.
+    out; with `gathered` also those in which weights rest cut and are gathered where they are used.
 
     A limit ends it early: `stats.stop` says so, and what was found until then is returned. Raises `UnknownNameError`
     for a name in `disabled` that is no rule, `ValueRangeError` for axes outside 0 … 10, `GraphError` for more than 61
     dim labels in the block.
     """
-    return _frozen(kind, axes, disabled, limits)
+    return _frozen(kind, axes, disabled, limits, gathered)
 
 
 def saturate_all(
-    blocks: Blocks, axes: int, *, disabled: frozenset[str] = _NO_RULE, limits: Limits = _DEFAULT
+    blocks: Blocks,
+    axes: int,
+    *,
+    disabled: frozenset[str] = _NO_RULE,
+    limits: Limits = _DEFAULT,
+    gathered: bool = False,
 ) -> dict[str, FrozenBlock]:
     """`saturate` for every kind of block of a graph, by the kind's name."""
-    return {kind.name: saturate(kind, axes, disabled=disabled, limits=limits) for kind in blocks.kinds}
+    return {
+        kind.name: saturate(kind, axes, disabled=disabled, limits=limits, gathered=gathered) for kind in blocks.kinds
+    }
 
 
 @lru_cache(maxsize=32)
-def _frozen(kind: BlockKind, axes: int, disabled: frozenset[str], limits: Limits) -> FrozenBlock:
-    theory = Theory.of(kind, axes, fused="fuse_kernels" not in disabled)
+def _frozen(kind: BlockKind, axes: int, disabled: frozenset[str], limits: Limits, gathered: bool) -> FrozenBlock:
+    theory = Theory.of(kind, axes, fused="fuse_kernels" not in disabled, gathered=gathered)
     return decode(theory, *saturated(program(theory, disabled), axes, limits))
 
 

@@ -95,6 +95,11 @@ def _check_reads(kind: BlockKind, block: BlockPlan, blocks: Blocks, made: Mappin
                 open_paths.discard((name, index))
             elif source in blocks.graph.producer:
                 raise PlacementError(f"{name} reads {source}, which no kernel of the plan makes", where=kind.name)
+            elif steps := block.paths.get((name, index), ()):
+                # A leaf rests as its path begins; whether it may have one is for its rule to say.
+                _check_labels(tensor, steps[0].before, kind.name)
+                _check_path(tensor, steps[0].before, steps, wanted, f"{kind.name}: {name} gathers {tensor.name}")
+                open_paths.discard((name, index))
     _none_left(open_paths, "a path leads to something that no kernel reads", kind.name)
 
 

@@ -12,7 +12,7 @@ from rooflang.ir.layout import Mode, Transfer
 from rooflang.ir.reference import reference
 from rooflang.ir.tensor import Tensor
 from rooflang.place.plan import BlockPlan
-from rooflang.rules.laws import REDUCE_SCATTER
+from rooflang.rules.laws import ALL_GATHER, REDUCE_SCATTER
 from rooflang.rules.record import Refusal
 from rooflang.rules.remove_identity import check as check_removal
 from rooflang.rules.theory import Theory, unsummable
@@ -57,7 +57,8 @@ def _check_path(theory: Theory, steps: Sequence[Transfer], where: str) -> None:
         if step.tensor not in theory.number:
             raise PlacementError(f"{step.collective} of {step.tensor}, which is not in the block", where=where)
         tensor = theory.tensors[theory.number[step.tensor]]
-        if not theory.movable(tensor):
+        gathers = step.collective == ALL_GATHER.collective and tensor in theory.weights
+        if not theory.movable(tensor) and not gathers:
             raise PlacementError(f"{step.collective} of {tensor.name}, which stays as it is laid", where=where)
         whole = _whole(theory, tensor) & {step.after[axis] for axis in step.axes}
         if step.collective == REDUCE_SCATTER.collective and whole:

@@ -140,12 +140,13 @@ class _Lowering:
         reads = []
         for index, (tensor, spec) in enumerate(zip(op.operands, mode.operands, strict=True)):
             actual = self._source(names[tensor.name])
-            value = (actual, spec, stage)
-            if actual in self.blocks.graph.producer:
-                self._walk(stage, label, tensor, actual, plan.paths.get((op.output.name, index), ()))
+            value, path = (actual, spec, stage), plan.paths.get((op.output.name, index), ())
+            made = actual in self.blocks.graph.producer
+            if not made:
+                reads += self._leaf((actual, plan.rests(op.output.name, index), stage), plan.tier(tensor.name))
+            if made or path:
+                self._walk(stage, label, tensor, actual, path)
                 reads.append(self._there(value, out))
-            else:
-                reads += self._leaf(value, plan.tier(tensor.name))
         place = op_kind(op.kind).in_place
         self._emit(
             LiftedOp(
@@ -181,10 +182,12 @@ class _Lowering:
         self._made.add(op.write)
 
     def _walk(self, stage: int, label: str, tensor: Tensor, actual: str, steps: tuple[Transfer, ...]) -> None:
-        """Emit the transfers of a path that no earlier reader of this tensor has emitted already."""
+        """Emit the transfers of a path that no earlier reader of this tensor has emitted already. What rests is there
+        without having been made."""
         for step in steps:
             value, before = (actual, step.after, stage), (actual, step.before, stage)
             if value not in self._made:
+                rests = before in self.residents and before not in self._made
                 self._emit(
                     LiftedOp(
                         name=f"{actual} {step.collective}",
@@ -193,7 +196,7 @@ class _Lowering:
                         block=label,
                         group="slices" if step.free else "collectives",
                         tensor=tensor,
-                        reads=(self._there(before, f"{step.collective} of {actual}"),),
+                        reads=() if rests else (self._there(before, f"{step.collective} of {actual}"),),
                         write=value,
                         transfer=step,
                         stream=self.plan.streams.get(f"{actual} {step.collective}", 0),

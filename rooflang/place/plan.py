@@ -20,7 +20,8 @@ class BlockPlan:
 
     `modes[name]` is the mode of the kernel whose output is tensor `name`; operators fused into another kernel have
     none. `paths[(name, i)]` are the transfers, in order, between what the producer of operand i makes and what that
-    kernel reads; the key is absent where the two specs are equal. `exits[name]` leads from what makes an output port
+    kernel reads; the key is absent where the two specs are equal. A weight that has one rests as the path begins, and
+    is gathered for that kernel. `exits[name]` leads from what makes an output port
     to the spec of its port group. `tiers[leaf]` is the memory of a leaf that is not in HBM. `aliases[name]` is the
     operand of an identity that was removed: who reads `name` reads that tensor.
     """
@@ -45,6 +46,11 @@ class BlockPlan:
         if mode is None or place is None:
             return self.tiers.get(name, HBM)
         return self.tier(mode.op.operands[place].name)
+
+    def rests(self, kernel: str, index: int) -> Spec:
+        """How operand number `index` of a kernel lies at rest, if it is a leaf: as it is read, unless it is gathered."""
+        path = self.paths.get((kernel, index))
+        return path[0].before if path else self.modes[kernel].operands[index]
 
     def tiers_of(self, mode: Mode) -> Tiers:
         """Where the operands of a kernel lie that stay in a memory other than HBM."""

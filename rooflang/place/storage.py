@@ -11,7 +11,7 @@ from rooflang.place.lower import LiftedOp, PlacedGraph, Value
 def storage(placed: PlacedGraph, *, receive_buffers: bool) -> dict[Value, Value | None]:
     """The value in whose memory each value lies: itself, what it is a slice of or was written into, or None where it
     takes no room beside the residents (a cache that was appended to, what stays on chip or is streamed). Of what
-    is read as one slice only, that slice is kept.
+    is read as one slice only, that slice is kept. A weight that was gathered is there beside its shares.
 
     Without receive buffers, what a collective or a one-pass copy delivers lies where its source does, and what a send
     delivers nowhere: the paper's profile (see `Assumptions.receive_buffers`).
@@ -23,7 +23,7 @@ def storage(placed: PlacedGraph, *, receive_buffers: bool) -> dict[Value, Value 
             found[op.write] = None
         elif op.aliases is not None:
             found[op.write] = op.write if op.aliases in sliced else found.get(op.aliases)
-        elif receive_buffers or (op.kind == "kernel" and not _has(op, "one_pass")):
+        elif receive_buffers or not op.reads or (op.kind == "kernel" and not _has(op, "one_pass")):
             found[op.write] = op.write
         else:
             found[op.write] = None if op.kind == "send" else found.get(op.reads[0])

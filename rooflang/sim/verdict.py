@@ -117,11 +117,11 @@ def _residents(plan: Plan, blocks: Blocks, labels: tuple[str, ...]) -> Iterator[
 
 def _leaves(kind: BlockKind, plan: BlockPlan) -> Iterator[tuple[Tensor, Spec]]:
     made = {op.output.name for op in kind.ops} | {tensor.name for tensor in kind.inputs}
-    for mode in plan.modes.values():
-        for tensor, spec in zip(mode.op.operands, mode.operands, strict=True):
+    for kernel, mode in plan.modes.items():
+        for index, tensor in enumerate(mode.op.operands):
             source = plan.source(tensor.name)
             if tensor.role in RESIDENT_ROLES and source not in made and plan.tiers.get(source, "hbm") == "hbm":
-                yield (tensor if source == tensor.name else replace(tensor, name=source)), spec
+                yield (tensor if source == tensor.name else replace(tensor, name=source)), plan.rests(kernel, index)
 
 
 def _bytes(tensor: Tensor, spec: Spec, cost: CostModel, waves: int) -> Num:
