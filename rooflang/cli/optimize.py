@@ -134,7 +134,7 @@ def command(
     MODEL is a registered name (`rooflang models`), a config.json, or a compute graph in a file that ends in .rl.
     """
     tokens = options.check_workload(ctx, model, context)
-    options.check_size(ctx, gpus, max_gpus)
+    gpus, max_gpus = options.check_size(ctx, gpus, max_gpus)
     pages.check_libraries(plot)
     emit.check(emit_for, model)
     given["assumptions"] = assumed(given)

@@ -179,14 +179,21 @@ def check_workload(ctx: click.Context, model: str, context: int | None) -> int:
     return 0
 
 
-def check_size(ctx: click.Context, gpus: int | None, max_gpus: int | None) -> None:
-    """Raises unless there is one number of GPUs, or one limit."""
+def check_size(ctx: click.Context, gpus: int | None, max_gpus: int | None) -> tuple[int | None, int | None]:
+    """The number of GPUs, or the most of them. What is typed goes before what a file of defaults says; otherwise raises
+    unless there is one of both."""
     if gpus is None and max_gpus is None:
         raise click.UsageError("Missing option '--gpus' or '--max-gpus'.", ctx)
-    if gpus is not None and max_gpus is not None:
+    if gpus is None or max_gpus is None:
+        return gpus, max_gpus
+    typed = [name for name in ("gpus", "max_gpus") if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    if len(typed) != 1:
         raise ValueRangeError(
             "a number of GPUs, and the most of them", where="--gpus, --max-gpus", expected="one of both"
         )
+    other = "max_gpus" if typed == ["gpus"] else "gpus"
+    ctx.params.pop(other)  # so that the command line of the result does not name it either
+    return (gpus, None) if other == "max_gpus" else (None, max_gpus)
 
 
 def spell(ctx: click.Context, *, without: Collection[str] = _OUTPUT) -> str:

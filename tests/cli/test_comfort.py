@@ -67,6 +67,15 @@ def test_the_file_here_goes_before_that_of_the_home(run: Run, home: Path, folder
     assert "on 8 b300" in run("--config", named, "simulate", graph, "--gpus", "8", "--dp", "8").stdout
 
 
+def test_the_most_gpus_that_are_typed_replace_the_number_of_the_file(run: Run, folder: Path, graph: str) -> None:
+    (folder / "rooflang.toml").write_text('[optimize]\nhardware = "h100"\ngpus = 8\n', encoding="utf-8")
+    outcome = run("optimize", graph, "--max-gpus", "2", "--batch", "8")
+    assert outcome.exit_code == 0, outcome.output
+    again = " ".join(outcome.stdout.split())
+    assert "--max-gpus 2" in again and "--gpus 8" not in again
+    assert run("optimize", graph, "--max-gpus", "2", "--gpus", "2", "--batch", "8").exit_code == 2
+
+
 def test_every_kind_of_option_can_have_a_default(run: Run, folder: Path, graph: str) -> None:
     """A switch with a short name, a parameter that is called otherwise than its option, several values."""
     (folder / "rooflang.toml").write_text(
