@@ -1,8 +1,8 @@
 """The two ends of a language model: embedding rows, the last token of a prompt, and the choice of the next token.
 
-A `last_token` that is `whole` has all positions together before it picks one: its sequence is not cut. `fill_in` takes
-vectors that come from elsewhere (an image, say) in the place of the first ones of a sequence; that they stand first
-stands for wherever they do.
+A `last_token` that is `whole` has all positions together before it picks one, and reads them all: its sequence is not
+cut. `fill_in` takes vectors that come from elsewhere (an image, say) in the place of the first ones of a sequence; that
+they stand first stands for wherever they do.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _last_cuts(op: Op) -> tuple[Cut, ...]:
 
 
 def _last_read(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assumptions) -> Num:
-    return op.output.elements(local) / op.operands[0].elements(local)
+    return 1.0 if op.attr("whole") else op.output.elements(local) / op.operands[0].elements(local)
 
 
 def _check_fill(op: Op) -> None:

@@ -27,17 +27,6 @@ MODELS = {
 #: A point agrees if throughput and interactivity differ by no more than this.
 TOLERANCE = 0.01
 
-#: Points that do not agree: by how much they may differ, and why.
-EXCEPTIONS = {
-    "kimi-k3-prefill-64k-64-gb300 batch 1 dp1 cp32 pp2 of 47,46": (
-        0.015,
-        "In part. Published points with shares of a sequence show waits between ranks, each of which applies another "
-        "number of maps of the delta rule (with one stage and CP 64: 5 of 181 ms, which our point there has). Our "
-        "ranks are alike, all apply as many as the last one. What 1.1 ms more a stage the published step waits for is "
-        "not known.",
-    ),
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedPoint:
@@ -121,11 +110,6 @@ class ComparedPoint:
     @property
     def agrees(self) -> bool:
         return abs(self.error) <= TOLERANCE
-
-    @property
-    def cause(self) -> str:
-        """Why it does not agree, as far as that is known."""
-        return "" if self.agrees else EXCEPTIONS.get(self.published.name, (0.0, "not known"))[1]
 
 
 def point_jobs(scope: Scope) -> Iterator[Job]:

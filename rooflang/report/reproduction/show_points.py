@@ -13,7 +13,7 @@ from rooflang.report.reproduction.setting import TITLES
 
 
 def show_points(done: Done) -> str:
-    """Agreement by model and stage and by platform; every point that does not agree, with its cause."""
+    """Agreement by model and stage and by platform; every point that does not agree."""
     points = compared_points(done.results)
     good = sum(point.agrees for point in points)
     share = good / len(points) if points else 0.0
@@ -26,9 +26,9 @@ def show_points(done: Done) -> str:
         _by("<platform", points, lambda point: TITLES[point.published.setting.hardware]),
         _gh200(points),
     ]
-    exceptions = [(point.published.name, show_error(point.error), point.cause) for point in points if not point.agrees]
-    if exceptions:
-        parts.append("Points that do not agree:\n\n" + markdown_table(("<point", "error", "<cause"), exceptions))
+    others = [(point.published.name, show_error(point.error)) for point in points if not point.agrees]
+    if others:
+        parts.append("Points that do not agree:\n\n" + markdown_table(("<point", "error"), others))
     return "\n\n".join(parts)
 
 

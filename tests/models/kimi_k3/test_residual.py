@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from rooflang.assumptions import PAPER, PHYSICAL
+from rooflang.assumptions import PAPER, PHYSICAL, Assumptions
 from rooflang.ir import Graph
+from rooflang.ir.op import op_kind
 
 Build = Callable[..., Graph]
 
@@ -51,3 +52,12 @@ def test_the_head_of_a_prompt_mixes_last_tokens(small: Build, assumptions: objec
     assert [op.operands[0].name for op in picked] == ["embed.rows", "layers.2.ffn_add", "layers.5.ffn_add"]
     assert [op.attr("whole") for op in picked] == whole
     assert mixed(graph, "head.output_mix") == [op.name for op in picked]
+
+
+@pytest.mark.parametrize(("assumptions", "whole"), [(PAPER, 1), (PHYSICAL, 0)])
+def test_what_has_come_together_for_the_head_is_read_whole(small: Build, assumptions: Assumptions, whole: int) -> None:
+    graph = small("prefill", assumptions)
+    picked = [graph.op_by_name[f"head.last_token{suffix}"] for suffix in ("_0", "_1", "")]
+    shares = [op_kind(op.kind).read_fraction(op, 0, graph.sizes, graph.sizes, assumptions) for op in picked]
+    one = 1 / graph.sizes["seq"]
+    assert shares == [one, 1.0 if whole else one, one]

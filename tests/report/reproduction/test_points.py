@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rooflang.report.reproduction.points import (
-    EXCEPTIONS,
     ComparedPoint,
     compared_points,
     point_jobs,
@@ -18,7 +17,6 @@ def test_all_points_for_the_platforms_of_the_paper_are_read_once() -> None:
     assert {point.setting.model for point in points} == set(MODELS)
     assert {point.setting.hardware for point in points} == set(HARDWARE)
     assert sum(point.setting.hardware == "gh200" for point in points) == 2
-    assert set(EXCEPTIONS) <= {point.name for point in points}
 
 
 def test_each_point_is_in_one_job() -> None:
@@ -36,10 +34,8 @@ def test_the_larger_error_counts_and_what_is_not_published_does_not() -> None:
     near = ComparedPoint(published=point, tok_s_user=point.tok_s_user * 1.002, tok_s_gpu=point.tok_s_gpu * 0.995)
     assert round(near.error, 6) == -0.005
     assert near.agrees
-    assert not near.cause
     far = ComparedPoint(published=point, tok_s_user=point.tok_s_user * 1.02, tok_s_gpu=point.tok_s_gpu)
     assert not far.agrees
-    assert far.cause == "not known"
     quoted = next(each for each in published_points() if each.tok_s_user is None)
     assert ComparedPoint(published=quoted, tok_s_user=1.0, tok_s_gpu=quoted.tok_s_gpu).error == 0.0
 
