@@ -16,7 +16,7 @@ from rooflang.cost.tiers import HBM
 from rooflang.extractors.costed import CostedGraph, CostedKind
 from rooflang.extractors.layouts import BoolArray, FloatArray, IntArray
 from rooflang.extractors.memory import common_leaves, operand_bytes, output_bytes
-from rooflang.extractors.menus import menus
+from rooflang.extractors.menus import Wants, menus
 from rooflang.extractors.readers import Keep, Reader, Readers, needed_values, readers_of, usable_modes
 from rooflang.extractors.tables import Names, Tables, serving
 from rooflang.extractors.task import PER_WAVE
@@ -174,8 +174,7 @@ class KindForm:
             for variable, wants in wishes:
                 self._pair(source, made, optional, variable, wants, seconds)
             return
-        wanted = tuple(sorted({layout for _, wants in wishes for layout in wants if layout >= 0}))
-        ready = [menus(closure, wanted, len(wishes) - len(found.rivals), at) for at in self.ats]
+        ready = [menus(closure, _wants(wishes, found.rivals), at) for at in self.ats]
         serves = ready[0].serves
         between = self._variable(len(serves))
         least = np.array([each.seconds[made] for each in ready])
@@ -202,6 +201,14 @@ class KindForm:
         possible = np.isfinite(seconds)
         fixed = _where_needed(np.where(possible, 0.0, np.inf))
         self._parts.append(_Part(names=names, exposed_s=np.where(possible, seconds, 0.0), fixed=fixed))
+
+
+def _wants(wishes: Sequence[tuple[int, list[int]]], rivals: Sequence[tuple[int, int]]) -> Wants:
+    """The layouts that each reader may want, rivals taken together."""
+    of = {number: {layout for layout in wants if layout >= 0} for number, (_, wants) in enumerate(wishes)}
+    for one, other in rivals:
+        of[one] |= of.pop(other)
+    return tuple(tuple(sorted(layouts)) for layouts in of.values())
 
 
 def _where_needed(never: FloatArray) -> FloatArray | None:

@@ -79,10 +79,22 @@ def test_a_cheapest_tree_is_left_among_the_useful_hops(found: Closure, root: int
 @given(CLOSURES, st.integers(0, SIZE - 1), TARGETS)
 def test_menus_cost_what_trees_do_and_serve_what_they_hold(found: Closure, root: int, targets: list[int]) -> None:
     wanted = tuple(range(SIZE))
-    offer = menus(found, wanted, 4, 0)
+    offer = menus(found, (wanted,) * 4, 0)
     tree = cheapest(found.seconds[:, :, 0], root, targets)
     serving = offer.seconds[root][offer.serves[:, targets].all(axis=1)]
     exact = len(set(targets)) <= 3
     assert serving.min() <= tree + 1e-9
     if exact:
         assert serving.min() == tree
+
+
+@given(CLOSURES, st.integers(0, SIZE - 1), st.data())
+def test_readers_that_want_different_layouts_are_served_at_the_cost_of_a_tree(
+    found: Closure, root: int, data: st.DataObject
+) -> None:
+    layouts = st.sets(st.integers(0, SIZE - 1), min_size=1).map(lambda each: tuple(sorted(each)))
+    wants = tuple(data.draw(st.lists(layouts, min_size=1, max_size=3)))
+    targets = [data.draw(st.sampled_from(each)) for each in wants]
+    offer = menus(found, wants, 0)
+    serving = offer.seconds[root][offer.serves[:, targets].all(axis=1)]
+    assert serving.min() == cheapest(found.seconds[:, :, 0], root, targets)
