@@ -84,6 +84,14 @@ _SPACE = apply(
 
 _LIMITS = apply(
     click.option(
+        "--effort",
+        default="full",
+        show_default=True,
+        type=Known("effort", lambda: ("full", "look")),
+        metavar="full|look",
+        help="Search to the gap; or only look at all meshes, for the best plans and bounds that a few seconds give.",
+    ),
+    click.option(
         "--time-limit",
         "time_limit_s",
         type=Seconds(),

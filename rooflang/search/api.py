@@ -16,7 +16,7 @@ from rooflang.models import Model
 from rooflang.place.certificate import replay
 from rooflang.place.grid import grid_plan
 from rooflang.place.layout import Layout
-from rooflang.search.effort import EFFORT, GAP, Effort
+from rooflang.search.effort import EFFORT, GAP, Depth, Effort
 from rooflang.search.evaluate import evaluate
 from rooflang.search.goal import Goal, Objective
 from rooflang.search.method import Method, Search, Searched
@@ -133,6 +133,7 @@ def optimize(
     max_ttft_s: float | None = None,
     max_tpot_s: float | None = None,
     gpu_hour_usd: float | None = None,
+    effort: Depth = "full",
     gap: float = GAP,
     node_limit: int | None = None,
     memory_limit_bytes: float = float("inf"),
@@ -148,7 +149,9 @@ def optimize(
     heuristic. `max_gpus` stands in place of `gpus`: every number up to it that the platform allows. `fix` gives parts
     of the plan (`rooflang.search.fix`). Constraints are never relaxed. At a limit the best points so far come back and
     `stopped_by` says so: `time_limit_s`, `memory_limit_bytes` of this process, `node_limit` of one saturation, those of
-    `progress`, Ctrl-C. An extraction ends at the relative `gap`. `jobs` processes search (0: as many as it pays for).
+    `progress`, Ctrl-C. An extraction ends at the relative `gap`; with `effort="look"` there is none, and for each batch
+    size the best plan comes back that a first look at all meshes finds, the grid's among them. `jobs` processes search
+    (0: as many as it pays for).
 
     Raises `CapacityError` when nothing fits, `UnreachableError` that names the nearest point when nothing meets the
     constraints, `LimitReached` when a limit came before the first point, `ValueRangeError` and `UnknownNameError`.
@@ -163,7 +166,9 @@ def optimize(
         batch=_several(batch),
         pp=pp,
         fix=tuple(fix),
-        effort=Effort(gap=gap, nodes=EFFORT.nodes if node_limit is None else node_limit, seed=seed, jobs=jobs),
+        effort=Effort(
+            depth=effort, gap=gap, nodes=EFFORT.nodes if node_limit is None else node_limit, seed=seed, jobs=jobs
+        ),
     )
     watch = (progress or Progress()).within(limit_s=time_limit_s, limit_bytes=memory_limit_bytes)
     *fewer, most = _clusters(hardware, gpus, max_gpus)

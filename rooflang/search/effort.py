@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 from rooflang.eqsat import Limits
-from rooflang.errors import ValueRangeError
+from rooflang.errors import UnknownNameError, ValueRangeError
+
+#: `full` searches to the gap; `look` ends with the best plans that a first look at all meshes finds.
+Depth = Literal["full", "look"]
 
 #: Relative gap at which an extraction is good enough.
 GAP = 3e-3
@@ -14,16 +17,20 @@ GAP = 3e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """The `gap` at which the integer programme stops, the e-`nodes` and facts at which a saturation does, the `seed` of
-    the numbers on which plans are evaluated, and the `jobs`: how many processes search (0: as many as there are cores,
-    where it pays), which changes no result. Raises `ValueRangeError`."""
+    """The `depth` of the search, the `gap` at which the integer programme stops, the e-`nodes` and facts at which a
+    saturation does, the `seed` of the numbers on which plans are evaluated, and the `jobs`: how many processes search
+    (0: as many as there are cores, where it pays), which changes no result. Raises `ValueRangeError`,
+    `UnknownNameError`."""
 
+    depth: Depth = "full"
     gap: float = GAP
     nodes: int = Limits().nodes
     seed: int = 0
     jobs: int = 0
 
     def __post_init__(self) -> None:
+        if self.depth not in get_args(Depth):
+            raise UnknownNameError("effort", self.depth, get_args(Depth), where="--effort")
         if not 0.0 <= self.gap < 1.0:  # false for NaN, too
             raise ValueRangeError(f"a gap of {self.gap}", where="--gap", expected="0 or more, less than 1 (100%)")
         if self.nodes < 1:
@@ -36,10 +43,9 @@ class Effort:
     def inputs(self) -> dict[str, Any]:
         """What differs from the defaults, for the hash of a result's inputs."""
         usual = Effort()
+        names = {"effort": "depth", "gap": "gap", "nodes": "nodes", "seed": "seed"}
         return {
-            name: getattr(self, name)
-            for name in ("gap", "nodes", "seed")
-            if getattr(self, name) != getattr(usual, name)
+            told: getattr(self, name) for told, name in names.items() if getattr(self, name) != getattr(usual, name)
         }
 
 

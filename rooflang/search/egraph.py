@@ -1,19 +1,22 @@
 """Search by equality saturation: saturate the block kinds once, price them for every mesh and batch, extract, simulate.
 
-First all meshes for all numbers of pipeline stages are looked at, at all batch sizes at once: that gives plans that fit
-and lower bounds. Then, for each number of stages and each batch size that these plans do not rule out, the meshes whose
-bound allows for more are extracted from in earnest, and the best plan is simulated.
+First all meshes for all numbers of pipeline stages are looked at, at all batch sizes at once: that gives lower bounds
+and plans that fit, those of the paper's grid among them. Then, for each number of stages and each batch size that these
+plans do not rule out, the meshes whose bound allows for more are extracted from in earnest, and the best plan is
+simulated. Where a limit or Ctrl-C comes before that, or a look is all that was asked for, the plan looked at is.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from rooflang.cost.tiers import HBM
 from rooflang.errors import CapacityError
+from rooflang.place.plan import Plan
 from rooflang.search.effort import EFFORT, Effort
 from rooflang.search.evaluate import evaluate
 from rooflang.search.fix import FREE, Fixed
@@ -21,11 +24,14 @@ from rooflang.search.part import Best, Looked, Way
 from rooflang.search.point import Evaluated, Found, Point, nearer
 from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
-from rooflang.search.workers import Workers
+from rooflang.search.workers import Opened, Workers
 from rooflang.sim.result import Overlap
 
 #: A plan that the simulation finds too large is extracted again, with so much more of the memory left free.
 _SPARE = 1.02
+
+#: Relative rounding of sums of some thousand costs.
+_ROUNDING = 1e-9
 
 
 @dataclass(kw_only=True)
@@ -50,6 +56,34 @@ class _Tally:
             extracted=best.extracted,
         )
 
+    def simulate(self, way: Way, plan: Plan, at: int, bound_s: float, scope: str) -> Point:
+        """Simulate a plan at a batch size. Raises `CapacityError` if it does not fit, which is noted."""
+        self.count(simulated=1)
+        try:
+            return evaluate(way.problem, plan, way.batches[at], overlap=way.overlap, bound_s=bound_s, bound_scope=scope)
+        except CapacityError as error:
+            self.count(out_of_memory=1)
+            self.nearest = nearer(self.nearest, error)
+            raise
+
+
+@dataclass(kw_only=True)
+class _Looks:
+    """What a first look found: its parts by their number of stages; the plans that nobody went on from, and the pairs
+    (batch size by number, stages) that have been asked for in earnest."""
+
+    parts: dict[int, Opened] = field(default_factory=dict)
+    left: dict[tuple[int, int], Looked] = field(default_factory=dict)
+    asked: set[tuple[int, int]] = field(default_factory=set)
+
+    def add(self, part: Opened) -> None:
+        self.parts[part.stages] = part
+        self.left |= {(one.at, one.stages): one for one in part.looked}
+
+    @property
+    def found(self) -> list[Looked]:
+        return [one for part in self.parts.values() for one in part.looked]
+
 
 def search_egraph(
     problem: Problem,
@@ -73,7 +107,8 @@ def search_egraph(
     way = Way(problem=problem, batches=tuple(batches), overlap=overlap, disabled=disabled, fixed=fixed, effort=effort)
     try:
         for tiers in _memories(problem, disabled):
-            wanted = {*batches} - {point.batch for point in tally.points}
+            done = {point.batch for point in tally.points}
+            wanted = [at for at, batch in enumerate(batches) if batch not in done]
             if tiers != (HBM,) and (tally.nearest is None or not wanted or (tally.points and not every)):
                 break
             _search(replace(way, tiers=tiers), degrees, wanted, every, progress, tally)
@@ -90,72 +125,118 @@ def _memories(problem: Problem, disabled: frozenset[str]) -> Iterator[tuple[str,
 
 
 def _search(
-    way: Way, degrees: Sequence[int], wanted: Iterable[int], every: bool, progress: Progress, tally: _Tally
+    way: Way, degrees: Sequence[int], wanted: Collection[int], every: bool, progress: Progress, tally: _Tally
 ) -> None:
-    """Search with leaves in the memories of `way`, for the batch sizes that are `wanted`."""
-    with Workers(way, way.effort.jobs) as workers:
-        looked: list[Looked] = []
-        opened: list[int] = []
-        for part in workers.open(degrees, progress):
-            looked += part.looked
-            opened.append(part.stages)
-            if part.cut_short:
-                progress.note("node limit")
-            if progress.expired:
-                return
-        asked = [
-            (at, stages, limit_s, workers.best(stages, at, limit_s, progress))
-            for at, batch in enumerate(way.batches)
-            if batch in wanted
-            for stages in opened
-            for limit_s in [_dominated_from(way, stages, at, looked, tally.points, every=every)]
-        ]
-        for at, stages, limit_s, result in asked:
-            if progress.expired:
-                return
-            progress.say(f"batch {way.batches[at]}, pipeline {stages}")
-            _settle(way, at, result(), partial(workers.best, stages, at, limit_s, progress), progress, tally)
+    """Search with leaves in the memories of `way`, for the batch sizes (by number) that are `wanted`."""
+    looks = _Looks()
+    try:
+        with Workers(way, way.effort.jobs) as workers:
+            for part in workers.open(degrees, progress):
+                looks.add(part)
+                if part.cut_short:
+                    progress.note("node limit")
+            if not all(part.whole for part in looks.parts.values()):
+                progress.note("memory limit")  # of one of the processes; that of time has struck here, too
+            elif way.effort.depth == "full":
+                _refine(way, workers, looks, wanted, every, progress, tally)
+            elif not looks.left:  # to find what fits after all, or what is missing
+                _refine(way, workers, looks, list(wanted)[:1], every, progress, tally)
+    except KeyboardInterrupt:
+        _keep(way, looks, wanted, every, progress, tally)
+        raise
+    _keep(way, looks, wanted, every, progress, tally)
+
+
+def _refine(
+    way: Way,
+    workers: Workers,
+    looks: _Looks,
+    wanted: Collection[int],
+    every: bool,
+    progress: Progress,
+    tally: _Tally,
+) -> None:
+    """Go on from what was looked at, until a limit."""
+    if progress.expired:
+        return
+    jobs = [
+        (at, stages, limit_s, workers.best(stages, at, limit_s, progress))
+        for at in wanted
+        for stages in looks.parts
+        for limit_s in [_dominated_from(way, stages, at, looks.found, tally.points, every=every)]
+    ]
+    for at, stages, limit_s, result in jobs:
+        if progress.expired:
+            return
+        progress.say(f"batch {way.batches[at]}, pipeline {stages}")
+        best = result()
+        looks.asked.add((at, stages))
+        known = looks.left.get((at, stages))
+        point = _settle(way, at, best, known, partial(workers.best, stages, at, limit_s, progress), progress, tally)
+        if point is not None:
+            tally.points.append(point)
+        if point is not None:
+            looks.left.pop((at, stages), None)
+    for at, stages, limit_s, _ in jobs:
+        known = looks.left.get((at, stages))
+        if known is not None and known.step_s >= limit_s:
+            del looks.left[at, stages]  # what is known of the others beats it
 
 
 def _settle(
     way: Way,
     at: int,
     best: Best,
+    known: Looked | None,
     again: Callable[[float], Callable[[], Best]],
     progress: Progress,
     tally: _Tally,
-) -> None:
+) -> Point | None:
     """Simulate the best plan for a batch size and a number of stages; if it is too large, ask for another one `again`,
-    that leaves more of the memory free."""
+    that leaves more of the memory free. Should a plan be `known` that is faster, it stays."""
     tally.add(best)
+    point: Point | None = None
     for last in (False, True):
         if best.plan is None:
-            return
-        tally.count(simulated=1)
+            return None
         try:
-            point = evaluate(
-                way.problem,
-                best.plan,
-                way.batches[at],
-                overlap=way.overlap,
-                bound_s=best.bound_s,
-                bound_scope=_scope(way, progress),
-            )
+            point = tally.simulate(way, best.plan, at, best.bound_s, _scope(way, progress))
         except CapacityError as error:
-            tally.count(out_of_memory=1)
-            tally.nearest = nearer(tally.nearest, error)
             if not last:
                 best = again(_SPARE * (error.needs_bytes - way.problem.cluster.device.hbm_bytes))()
             continue
-        tally.points.append(point)
-        return
+        break
+    if point is None or known is None or known.step_s >= point.sim.step_s * (1.0 - _ROUNDING):
+        return point
+    return tally.simulate(way, known.plan, at, min(best.bound_s, known.step_s), _scope(way, progress))
 
 
-def _scope(way: Way, progress: Progress) -> str:
+def _keep(way: Way, looks: _Looks, wanted: Collection[int], every: bool, progress: Progress, tally: _Tally) -> None:
+    """Simulate the plans that nobody went on from: for each batch size the fastest, and those that nothing beats."""
+    for at, part in ((at, part) for at in wanted for part in looks.parts.values()):
+        if (at, part.stages) not in looks.asked:
+            possible = part.possible[at]
+            tally.count(configurations=part.meshes, screened_out=possible, impossible=part.meshes - possible)
+    fastest = {at: min(one.step_s for one in looks.found if one.at == at) for at in {at for at, _ in looks.left}}
+    for (at, stages), one in sorted(looks.left.items()):
+        beaten_s = _dominated_from(way, stages, at, looks.found, tally.points, every=every)
+        if at not in wanted or (one.step_s >= beaten_s and one.step_s > fastest[at]):
+            continue
+        progress.say(f"simulating batch {way.batches[at]}, pipeline {stages}")
+        part = looks.parts[stages]
+        # A plan that lowers to less than its blocks add up to lowers its bound, as in `extractors.result`.
+        bound_s = min(part.bounds_s[at], one.step_s)
+        with suppress(CapacityError):
+            tally.points.append(tally.simulate(way, one.plan, at, bound_s, _scope(way, progress, part)))
+
+
+def _scope(way: Way, progress: Progress, part: Opened | None = None) -> str:
     """What the bound of a point is a bound on."""
     scope = f"{way.fixed.scope(way.overlap)}, leaves in {' or '.join(tier.upper() for tier in way.tiers)}"
     if progress.stopped_by == "node limit":
         scope += ", in e-graphs cut off by the node limit"
+    if part is not None and not part.whole:
+        scope += f", of the {part.meshes} meshes that were looked at"
     return scope
 
 

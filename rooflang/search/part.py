@@ -15,10 +15,11 @@ from rooflang.eqsat import Limits, StopReason, saturate_all
 from rooflang.errors import CapacityError, LimitReached, PlacementError
 from rooflang.extractors.bounds import quick_bounds_s
 from rooflang.extractors.costed import CostedGraph
+from rooflang.extractors.layouts import FloatArray
 from rooflang.extractors.result import block_plans
 from rooflang.extractors.stages import extract
 from rooflang.extractors.survey import Candidate, Survey
-from rooflang.extractors.task import Extraction, Objective, Task
+from rooflang.extractors.task import Decisions, Extraction, Objective, Task
 from rooflang.hw import Mesh
 from rooflang.place.grid import balanced, layer_labels, partition
 from rooflang.place.lower import lower
@@ -29,6 +30,7 @@ from rooflang.search.point import nearer
 from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
 from rooflang.search.seeds import grid_seeds
+from rooflang.search.space import Space
 from rooflang.sim.result import Overlap
 from rooflang.sim.serial import Steps, serial_steps
 from rooflang.sim.simulate import simulate
@@ -39,6 +41,9 @@ WORTH, FEW = 1e-2, 3
 
 #: Relative rounding of sums of some thousand costs.
 _ROUNDING = 1e-9
+
+#: Where plans of this search come from.
+ORIGIN = "e-graph"
 
 OBJECTIVE: dict[Overlap, Objective] = {"perfect": "max", "none": "sum", "two-batch": "max"}
 
@@ -59,10 +64,12 @@ class Way:
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """One mesh for one number of stages, with what a first look at all batch sizes found."""
+    """One mesh for one number of stages, with what a first look at all batch sizes found. `seeds` are the plans of the
+    paper's grid on it, with their objective at every batch size."""
 
     sizes: tuple[int, ...]
     survey: Survey
+    seeds: tuple[tuple[Decisions, FloatArray], ...] = ()
 
     @property
     def name(self) -> str:
@@ -84,6 +91,7 @@ class Looked:
     stages: int
     step_s: float
     peak_bytes: float
+    plan: Plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,47 +113,87 @@ class Best:
 
 @dataclass(kw_only=True, eq=False)
 class Part:
-    """The meshes for one number of stages. `cut_short` says that a saturation ended at the limit of nodes. Batch sizes
-    are asked for in ascending order: where one does not fit, larger ones are not tried."""
+    """The meshes for one number of stages. `cut_short` says that a saturation ended at the limit of nodes, `whole` that
+    all meshes have been looked at, `interrupted` that Ctrl-C came before that. Batch sizes are asked for in ascending
+    order: where one does not fit, larger ones are not tried."""
 
     way: Way
     stages: int
     found: list[Configuration] = field(default_factory=list)
     cut_short: bool = False
+    whole: bool = False
+    interrupted: bool = False
     _full: list[int] = field(default_factory=list)
 
     @classmethod
     def of(cls, way: Way, stages: int, progress: Progress) -> Part:
-        """Saturate, price and look at every mesh; at a limit those that are done by then."""
+        """Saturate, price and look at every mesh; at a limit, or Ctrl-C, those that are done by then."""
         part = cls(way=way, stages=stages)
-        layers = way.fixed.partition or balanced(len(layer_labels(way.problem.blocks)), stages)
-        labels = partition(way.problem.blocks, layers)
-        for space in way.fixed.spaces(way.problem, stages):
-            if progress.expired:
-                break
-            progress.say(f"saturating and pricing mesh {space.sizes}, pipeline {stages}")
-            limits = Limits(nodes=way.effort.nodes)
-            saturated = saturate_all(way.problem.blocks, len(space.sizes), disabled=way.disabled, limits=limits)
-            part.cut_short |= any(block.stats.stop is not StopReason.SATURATED for block in saturated.values())
-            mesh = Mesh.lay(way.problem.cluster, space.sizes, stages=stages)
-            cost = way.problem.cost(mesh, np.array(way.batches, np.float64))
-            try:
-                costed = CostedGraph.of(way.problem.blocks, space.menus(saturated), cost, tiers=way.tiers)
-            except PlacementError:
-                continue  # no layout suits all blocks: with some rules disabled that happens
-            task = Task(costed=costed, at=0, stages=labels, objective=OBJECTIVE[way.overlap])
-            progress.say(f"looking at mesh {space.sizes}, pipeline {stages}")
-            survey = Survey.of(task, quick_bounds_s(task), repartition=way.fixed.partition is None)
-            for seed in grid_seeds(way.problem, costed, stages):
-                survey.pool.add(seed)
-            part.found.append(Configuration(sizes=space.sizes, survey=survey))
+        try:
+            part._look(progress)
+        except KeyboardInterrupt:
+            part.interrupted = True
         return part
 
     # -- a first look ---------------------------------------------------------------------------------------------
 
+    def _look(self, progress: Progress) -> None:
+        layers = self.way.fixed.partition or balanced(len(layer_labels(self.way.problem.blocks)), self.stages)
+        labels = partition(self.way.problem.blocks, layers)
+        for space in self.way.fixed.spaces(self.way.problem, self.stages):
+            if progress.expired:
+                return
+            progress.say(f"saturating and pricing mesh {space.sizes}, pipeline {self.stages}")
+            try:
+                costed = self._costed(space)
+            except PlacementError:
+                continue  # no layout suits all blocks: with some rules disabled that happens
+            task = Task(costed=costed, at=0, stages=labels, objective=OBJECTIVE[self.way.overlap])
+            progress.say(f"looking at mesh {space.sizes}, pipeline {self.stages}")
+            survey = Survey.of(task, quick_bounds_s(task), repartition=self.way.fixed.partition is None)
+            seeds = tuple(grid_seeds(self.way.problem, costed, self.stages))
+            for seed in seeds:
+                survey.pool.add(seed)
+            valued = tuple((seed, survey.pool.value_s(task, seed)) for seed in seeds)
+            self.found.append(Configuration(sizes=space.sizes, survey=survey, seeds=valued))
+        self.whole = True
+
+    def _costed(self, space: Space) -> CostedGraph:
+        """The block kinds saturated and priced on a mesh. Raises `PlacementError` where nothing suits all of them."""
+        way = self.way
+        limits = Limits(nodes=way.effort.nodes)
+        saturated = saturate_all(way.problem.blocks, len(space.sizes), disabled=way.disabled, limits=limits)
+        self.cut_short |= any(block.stats.stop is not StopReason.SATURATED for block in saturated.values())
+        mesh = Mesh.lay(way.problem.cluster, space.sizes, stages=self.stages)
+        cost = way.problem.cost(mesh, np.array(way.batches, np.float64))
+        return CostedGraph.of(way.problem.blocks, space.menus(saturated), cost, tiers=way.tiers)
+
+    @property
+    def bounds_s(self) -> FloatArray:
+        """Lower bounds (b,) on a step, over all meshes that were looked at; infinite where there is no plan."""
+        nowhere = np.full(len(self.way.batches), np.inf)
+        return np.asarray(np.min([nowhere, *(config.survey.bounds_s for config in self.found)], axis=0))
+
+    @property
+    def possible(self) -> tuple[int, ...]:
+        """On how many meshes each batch size is not ruled out."""
+        every = [np.isfinite(config.survey.bounds_s) for config in self.found]
+        return tuple(np.sum(every, axis=0, dtype=int).tolist() if every else [0] * len(self.way.batches))
+
     def looked(self) -> list[Looked]:
-        """For each batch size the best plan known, over all meshes; those that fit."""
-        return self._simulated(min(each, key=lambda known: known[2].value_s) for each in self._known())
+        """For each batch size the best plan known that fits, over all meshes."""
+        waiting: dict[int, list[_Known]] = {}
+        for one in (*(known for each in self._known() for known in each), *self._seeded()):
+            waiting.setdefault(one[1], []).append(one)
+        for each in waiting.values():
+            each.sort(key=lambda known: known[2].value_s)
+        out: list[Looked] = []
+        while waiting:
+            found = self._simulated(each.pop(0) for each in waiting.values())
+            out += found
+            done = {one.at for one in found}
+            waiting = {at: each for at, each in waiting.items() if each and at not in done}
+        return out
 
     def all_looked(self) -> list[Looked]:
         """For each batch size and mesh the best plan known; those that fit."""
@@ -160,6 +208,14 @@ class Part:
             known = [(config, at, found) for config, at, found in each if found is not None]
             if known:
                 yield known
+
+    def _seeded(self) -> Iterator[_Known]:
+        """The grid's plans where they are possible: should all others turn out too large, one of these may fit."""
+        for config in self.found:
+            stages = config.survey.task.stages
+            for seed, values_s in config.seeds:
+                for at in np.flatnonzero(np.isfinite(values_s)).tolist():
+                    yield config, at, Candidate(value_s=float(values_s[at]), decisions=seed, stages=stages)
 
     def _simulated(self, known: Iterable[_Known]) -> list[Looked]:
         same: dict[object, list[_Known]] = {}
@@ -177,8 +233,8 @@ class Part:
         ways than at the first one."""
         config, first, found = known[0]
         task = replace(config.survey.task, at=first, stages=found.stages)
-        blocks = block_plans(task, found.decisions)
-        plan = Plan(mesh=task.mesh, stages=found.stages, blocks=blocks, boundary=found.decisions.boundary)
+        blocks, boundary = block_plans(task, found.decisions), found.decisions.boundary
+        plan = Plan(mesh=task.mesh, stages=found.stages, blocks=blocks, boundary=boundary, origin=ORIGIN)
         steps = self._steps(plan, [at for _, at, _ in known])
         others = []
         for number, (_, at, each) in enumerate(known):
@@ -192,6 +248,7 @@ class Part:
                         stages=self.stages,
                         step_s=float(steps.step_s[number]),
                         peak_bytes=float(steps.peak_bytes[number]),
+                        plan=plan,
                     )
                 )
         return others
@@ -257,7 +314,7 @@ class Part:
         if best is None and full and not cut_off and not unsure and not reserve_bytes:
             self._full.append(batch)
         return Best(
-            plan=None if best is None else best.plan("e-graph"),
+            plan=None if best is None else best.plan(ORIGIN),
             bound_s=bound_s,
             nearest=nearest,
             looked_at=len(self.found),

@@ -29,34 +29,51 @@ _WORTHWHILE = 24
 
 @dataclass(frozen=True, kw_only=True)
 class Opened:
-    """A part that has been looked at. `cut_short` says that a saturation ended at its limit."""
+    """A part that has been looked at, as `Part` says: how many `meshes`, on how many of them each batch size is
+    `possible`, and what a step takes at least."""
 
     stages: int
     looked: list[Looked]
+    meshes: int
+    possible: tuple[int, ...]
+    bounds_s: tuple[float, ...]
     cut_short: bool
+    whole: bool
+    interrupted: bool
 
+
+#: When the time is up, by the clock that all processes share, and the memory that each of them may occupy.
+_Limits = tuple[float, float]
 
 #: The parts that this process has opened, by the number of their stages.
 _PARTS: dict[int, Part] = {}
 
 
-def _open(way: Way, stages: int, until_s: float, every: bool) -> Opened:
-    part = _PARTS[stages] = Part.of(way, stages, _left(until_s))
-    looked = part.all_looked() if every else part.looked()
-    return Opened(stages=stages, looked=looked, cut_short=part.cut_short)
+def _open(way: Way, stages: int, limits: _Limits, every: bool) -> Opened:
+    part = _PARTS[stages] = Part.of(way, stages, _left(limits))
+    return Opened(
+        stages=stages,
+        looked=part.all_looked() if every else part.looked(),
+        meshes=len(part.found),
+        possible=part.possible,
+        bounds_s=tuple(part.bounds_s.tolist()),
+        cut_short=part.cut_short,
+        whole=part.whole,
+        interrupted=part.interrupted,
+    )
 
 
-def _best(stages: int, at: int, limit_s: float, until_s: float, reserve_bytes: float) -> Best:
-    return _PARTS[stages].best(at, limit_s, _left(until_s), reserve_bytes)
+def _best(stages: int, at: int, limit_s: float, limits: _Limits, reserve_bytes: float) -> Best:
+    return _PARTS[stages].best(at, limit_s, _left(limits), reserve_bytes)
 
 
-def _left(until_s: float) -> Progress:
-    """The time until a moment, by the clock that all processes share."""
-    return Progress(limit_s=max(0.0, until_s - time.time()))
+def _left(limits: _Limits) -> Progress:
+    until_s, limit_bytes = limits
+    return Progress(limit_s=max(0.0, until_s - time.time()), limit_bytes=limit_bytes)
 
 
-def _until(progress: Progress) -> float:
-    return time.time() + progress.remaining_s
+def _limits(progress: Progress) -> _Limits:
+    return time.time() + progress.remaining_s, progress.limit_bytes
 
 
 def serve() -> None:
@@ -75,6 +92,20 @@ def serve() -> None:
             answer = (False, error)
         pickle.dump(answer, answers)
         answers.flush()
+
+
+@dataclass(frozen=True, slots=True)
+class _Here:
+    """A call that this process answers once its result is asked for."""
+
+    work: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+    def done(self) -> bool:
+        return False
+
+    def result(self) -> Any:
+        return self.work(*self.arguments)
 
 
 class _Process:
@@ -124,22 +155,30 @@ class Workers:
         _PARTS.clear()
 
     def open(self, degrees: Sequence[int], progress: Progress, *, every: bool = False) -> Iterator[Opened]:
-        """Look at the parts of all numbers of stages, of all meshes if `every` one is asked for; in their order."""
+        """Look at the parts of all numbers of stages, of all meshes if `every` one is asked for; in their order. At
+        Ctrl-C those that are done by then come before it is raised."""
         self._place(degrees)
-        waiting = [self._submit(stages, _open, self.way, stages, _until(progress), every) for stages in degrees]
-        for stages, result in zip(degrees, waiting):
+        waiting = [self._submit(stages, _open, self.way, stages, _limits(progress), every) for stages in degrees]
+        for number, (stages, job) in enumerate(zip(degrees, waiting)):
             progress.say(f"pricing and looking at the meshes of {stages} pipeline stages")
-            yield result()
+            try:
+                part = job.result()
+            except KeyboardInterrupt:
+                yield from (other.result() for other in waiting[number:] if other.done())
+                raise
+            yield part
+            if part.interrupted:
+                raise KeyboardInterrupt
 
     def best(
         self, stages: int, at: int, limit_s: float, progress: Progress, reserve_bytes: float = 0.0
     ) -> Callable[[], Best]:
         """Ask for the best plan for a batch size and a number of stages; it is there when the result is called."""
-        return self._submit(stages, _best, stages, at, limit_s, _until(progress), reserve_bytes)
+        return self._submit(stages, _best, stages, at, limit_s, _limits(progress), reserve_bytes).result
 
-    def _submit(self, stages: int, work: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
+    def _submit(self, stages: int, work: Callable[..., Any], *arguments: Any) -> _Here | Future[Any]:
         process = self._home[stages]
-        return (lambda: work(*arguments)) if process is None else process.submit(work, *arguments).result
+        return _Here(work, arguments) if process is None else process.submit(work, *arguments)
 
     def _place(self, degrees: Sequence[int]) -> None:
         """Settle where each part is worked on: the largest ones first, each where there is least to do so far."""

@@ -138,6 +138,7 @@ def _method(spec: SearchSpec) -> Method:
         pp=spec.pp,
         fix=tuple(spec.fix),
         effort=Effort(
+            depth=spec.effort,
             gap=usual.gap if spec.gap is None else spec.gap,
             nodes=usual.nodes if spec.node_limit is None else count(spec.node_limit, "search: node_limit"),
             seed=spec.seed,

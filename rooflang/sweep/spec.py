@@ -10,6 +10,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 import msgspec
 
 from rooflang.errors import RooflangError, UnknownNameError, ValueRangeError
+from rooflang.search.effort import Depth
 from rooflang.search.goal import Objective
 from rooflang.search.method import Search
 from rooflang.sim.result import Overlap
@@ -55,6 +56,7 @@ class SearchSpec(_Table, frozen=True, kw_only=True):
     pp: int | None = None
     fix: tuple[str, ...] = ()
     disable_rules: tuple[str, ...] = ()
+    effort: Depth = "full"
     gap: float | None = None
     node_limit: Count | None = None
     memory_limit: Amount | None = None
