@@ -10,6 +10,7 @@ from rooflang.cost.tiers import HBM
 from rooflang.errors import PlacementError
 from rooflang.extractors.costed import CostedGraph, CostedKind
 from rooflang.extractors.task import Choice, Decisions
+from rooflang.ir.cut import OWNER, REPLICATED, Spec
 from rooflang.ir.layout import Mode
 from rooflang.place.grid import grid_plan
 from rooflang.place.plan import Plan
@@ -18,8 +19,8 @@ from rooflang.search.sizes import grid_shapes
 
 
 def grid_seeds(problem: Problem, costed: CostedGraph, stages: int) -> Iterator[Decisions]:
-    """The grid's plans on the mesh of a costed graph. Those are left out that the e-graph has better ones for or that
-    are not in what is left of it: an owner that runs where every replica could, what was given otherwise."""
+    """The grid's plans on the mesh of a costed graph, with every replica running what one owner would for all of them:
+    that takes no longer and sends less (see `CostedGraph`). Left out are plans that something given rules out."""
     sizes = tuple(axis.size for axis in costed.cost.mesh.axes)
     for dp, cp, pp in grid_shapes(problem, [stages]):
         if tuple(size for size in (dp, cp) if size > 1) == sizes:
@@ -40,7 +41,7 @@ def _decisions(costed: CostedGraph, plan: Plan) -> Decisions | None:
         if choice is None:
             return None
         choices[name] = choice
-    boundary = dict(plan.boundary)
+    boundary = {group: _replicated(spec) for group, spec in plan.boundary.items()}
     if any(boundary.get(group) not in specs for group, specs in costed.borders.items()):
         return None
     return Decisions(choices=choices, boundary={group: boundary[group] for group in costed.borders})
@@ -48,7 +49,9 @@ def _decisions(costed: CostedGraph, plan: Plan) -> Decisions | None:
 
 def _choice(kind: CostedKind, plan: Plan) -> Choice | None:
     number = {
-        _key(each.mode): index for index, each in enumerate(kind.modes) if all(read.tier == HBM for read in each.leaves)
+        _key(each.mode): index
+        for index, each in enumerate(kind.modes)
+        if OWNER not in each.mode.choices and all(read.tier == HBM for read in each.leaves)
     }
     choice: dict[int, int] = {}
     for mode in plan.blocks[kind.kind.name].modes.values():
@@ -61,4 +64,8 @@ def _choice(kind: CostedKind, plan: Plan) -> Choice | None:
 
 
 def _key(mode: Mode) -> object:
-    return (mode.op.name, mode.op.kind, mode.operands, mode.out)
+    return (mode.op.name, mode.op.kind, tuple(map(_replicated, mode.operands)), _replicated(mode.out))
+
+
+def _replicated(spec: Spec) -> Spec:
+    return tuple(REPLICATED if entry == OWNER else entry for entry in spec)

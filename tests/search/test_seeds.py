@@ -12,7 +12,8 @@ from rooflang.extractors.costed import CostedGraph
 from rooflang.extractors.pool import Pool
 from rooflang.extractors.task import Task
 from rooflang.hw import Mesh
-from rooflang.place.grid import balanced, layer_labels, partition
+from rooflang.ir.cut import OWNER
+from rooflang.place.grid import balanced, grid_plan, layer_labels, partition
 from rooflang.search.api import simulate
 from rooflang.search.problem import Problem
 from rooflang.search.seeds import grid_seeds
@@ -36,6 +37,20 @@ def test_the_grid_is_in_the_space_and_no_faster(
     grid = simulate(small_flash(), **given, batch=64, dp=dp, cp=cp, pp=stages)
     values = [float(Pool(costed=costed).value_s(task, seed)[0]) for seed in seeds]
     assert min(values) <= grid.sim.step_s * (1 + 1e-9)
+
+
+def test_what_one_leader_does_every_rank_does_in_the_space() -> None:
+    """In prefill the grid has a leader embed for its group; seeds have everybody embed, which is no slower."""
+    given = {"hardware": "b300", "gpus": 8, "stage": "prefill", "context": 8192, "assumptions": "paper"}
+    problem = Problem.of(small_flash(), **given)
+    plan = grid_plan(problem.graph.resized(batch=2), problem.cluster, dp=2, cp=4, pp=1)
+    assert any(OWNER in mode.choices for block in plan.blocks.values() for mode in block.modes.values())
+    cost = problem.cost(Mesh.lay(problem.cluster, (2, 4)), np.array([2.0]))
+    costed = CostedGraph.of(problem.blocks, saturate_all(problem.blocks, 2), cost)
+    task = Task(costed=costed, at=0, stages=plan.stages)
+    (seed,) = grid_seeds(problem, costed, 1)
+    grid = simulate(small_flash(), **given, batch=2, dp=2, cp=4)
+    assert Pool(costed=costed).value_s(task, seed)[0] <= grid.sim.step_s * (1 + 1e-9)
 
 
 def test_a_plan_that_the_space_lacks_is_left_out() -> None:
