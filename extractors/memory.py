@@ -80,7 +80,8 @@ def output_bytes(kind: CostedKind, mode: CostedMode, at: int, *, buffers: bool) 
     Without receive buffers a one-pass copy is as free as what a collective delivers (see
     `Assumptions.receive_buffers`)."""
     op, value = mode.mode.op, kind.values[mode.value]
-    if op_kind(op.kind).in_place is not None or (not buffers and bool(op.attr("one_pass"))):
+    known = op_kind(op.kind)
+    if known.in_place is not None or known.range or (not buffers and bool(op.attr("one_pass"))):
         return 0.0
     return float(value.bytes[value.layouts.closure.holds[mode.out], at].min())
 

@@ -16,7 +16,7 @@ from rooflang.errors import GraphError, ValueRangeError
 from rooflang.ir.blocks import BlockKind
 from rooflang.ir.cut import OWNER, PARTIAL, REPLICATED, Cut, Spec
 from rooflang.ir.kinds.elementwise import MOVES
-from rooflang.ir.kinds.fused import FUSIONS, Fusion, fuse, wiring
+from rooflang.ir.kinds.fused import NAMED, SHARED_INPUT, Fusion, fits, fuse, wiring
 from rooflang.ir.op import Op, op_kind, signature
 from rooflang.ir.tensor import RESIDENT_ROLES, Role, Tensor
 
@@ -33,18 +33,20 @@ TIERS = tuple(move.removeprefix("to_") for move in MOVES)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
     """What rule text depends on: mesh axes, arities that occur, and the wirings of fusions: for each operand of the
-    outer and of the inner operator its place among those of the fused one, -1 for the intermediate. `gathered`: may
-    weights be gathered where they are used?"""
+    outer and of the inner operator its place among those of the fused one, -1 for the intermediate. `joint` are the
+    arities of products that share their input. `gathered`: may weights be gathered where they are used?"""
 
     axes: int
     arities: tuple[int, ...]
     fusions: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
+    joint: tuple[int, ...] = ()
     gathered: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedPair:
-    """Kernels by number: `inner` feeds `outer`, which may be a fused one; both in one are `kernel`."""
+    """Kernels by number: `inner` feeds `outer`, which may be a fused one; both in one are `kernel`. Or `inner` is the
+    joint product of `outer` and others, of which `kernel` is a part."""
 
     outer: int
     inner: int
@@ -61,6 +63,7 @@ class Theory:
     kernels: tuple[Op, ...]
     pairs: tuple[FusedPair, ...]
     labels: tuple[str, ...]
+    parts: tuple[FusedPair, ...] = ()
     gathered: bool = False
 
     @classmethod
@@ -82,14 +85,20 @@ class Theory:
             )
         pairs, kernels = _fused(kind.ops) if fused else ((), ())
         kernels = (*kind.ops, *kernels)
-        return cls(kind=kind, axes=axes, kernels=kernels, pairs=pairs, labels=labels, gathered=gathered)
+        parts, more = _parts(kind.ops, len(kernels)) if fused else ((), ())
+        kernels = (*kernels, *more)
+        return cls(kind=kind, axes=axes, kernels=kernels, pairs=pairs, labels=labels, parts=parts, gathered=gathered)
 
     @cached_property
     def shape(self) -> Shape:
         arities = {len(op.operands) for op in self.kernels}
         fusions = {wiring(self.kernels[p.kernel]) for p in self.pairs}
         return Shape(
-            axes=self.axes, arities=tuple(sorted(arities)), fusions=tuple(sorted(fusions)), gathered=self.gathered
+            axes=self.axes,
+            arities=tuple(sorted(arities)),
+            fusions=tuple(sorted(fusions)),
+            joint=tuple(sorted({len(self.kernels[p.inner].operands) for p in self.parts})),
+            gathered=self.gathered,
         )
 
     @cached_property
@@ -207,12 +216,10 @@ def unsummable(op: Op, cut: Cut, partials: Mapping[str, frozenset[str]]) -> Tens
 
 
 def fusion_of(outer: Op, inner: Op) -> Fusion | None:
-    """The named fusion that computes `inner` inside `outer`, if there is one and `inner` may be run once more."""
-    for fusion in FUSIONS:
-        fits = (fusion.outer, fusion.inner) == (outer.kind, inner.kind) and op_kind(inner.kind).pure
-        if fits and outer.operands[fusion.operand].name == inner.output.name:
-            return fusion
-    return None
+    """The named fusion that computes `inner` inside `outer`, or `outer` as a part of `inner`, if there is one and
+    `inner` may be run once more."""
+    found = (fusion for fusion in NAMED.values() if fits(fusion, outer, inner))
+    return next(found, None) if op_kind(inner.kind).pure else None
 
 
 def _fused(ops: tuple[Op, ...]) -> tuple[tuple[FusedPair, ...], tuple[Op, ...]]:
@@ -228,3 +235,15 @@ def _fused(ops: tuple[Op, ...]) -> tuple[tuple[FusedPair, ...], tuple[Op, ...]]:
                 pairs.append(FusedPair(outer=outer_number, inner=inner_number, kernel=len(kernels)))
                 kernels.append(fuse(fusion, outer, ops[inner_number]))
     return tuple(pairs), tuple(kernels[len(ops) :])
+
+
+def _parts(ops: tuple[Op, ...], count: int) -> tuple[tuple[FusedPair, ...], tuple[Op, ...]]:
+    """Every product as a part of a joint one, as kernels from number `count` on."""
+    found: list[FusedPair] = []
+    kernels: list[Op] = []
+    for inner, joint in enumerate(ops):
+        for outer, product in enumerate(ops):
+            if fits(SHARED_INPUT, product, joint):
+                found.append(FusedPair(outer=outer, inner=inner, kernel=count + len(kernels)))
+                kernels.append(fuse(SHARED_INPUT, product, joint))
+    return tuple(found), tuple(kernels)

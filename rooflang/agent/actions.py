@@ -40,7 +40,8 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
       (`set_compute`).
     - `axis`: mesh axes, `x` or `x,y`. `dim`: the dim label by which something is cut, or a value lies after a merge.
     - `reader`: for merges, the operator that reads the tensor; default: every reader where the merge applies.
-    - `inner`: the operator that `fuse_kernels` computes inside the target. `after`: the one that waits for the target.
+    - `inner`: the operator that `fuse_kernels` computes inside the target, or those, with commas between them, that
+      read what the target reads and are computed beside it. `after`: the one that waits for the target.
     - `keep`: the operand that is read instead of an identity that `remove_identity` leaves out (default: its first).
     - `step`: the collective of the target, such as `all_reduce`, that `set_compute` puts on a stream.
     - `memory`: `hbm`, `dram` or `nvme`. `stream`, `stage`: where `set_compute` puts it. `mesh`, `stages`, `layers`: the

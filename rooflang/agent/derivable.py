@@ -18,6 +18,7 @@ from rooflang.cost.tiers import HBM
 from rooflang.eqsat import FrozenBlock, Limits, StopReason, saturate
 from rooflang.ir.blocks import BlockKind, Blocks, split_blocks
 from rooflang.ir.cut import show_spec
+from rooflang.ir.joint import Joint
 from rooflang.ir.layout import Mode, Transfer
 from rooflang.place.plan import BlockPlan, Plan
 
@@ -66,8 +67,10 @@ def derivable(plan: Plan, blocks: Blocks, *, limits: Limits | None = None) -> De
 
 def _form(plan: Plan, blocks: Blocks) -> str:
     """Why a plan is of no form that is extracted; empty if it is of one."""
-    if plan.apart:
-        target, dim = plan.apart[0].targets[0], plan.apart[0].dim
+    for apart in plan.apart:
+        if isinstance(apart, Joint):
+            continue
+        target, dim = apart.targets[0], apart.dim
         return f"{target} is taken apart by ranges of {dim}, and an e-graph has the operators of the graph"
     if plan.control or plan.streams:
         return "control edges and streams change no term: what is extracted runs in program order, on one stream"

@@ -10,6 +10,8 @@ from rooflang.agent.wiring import fixed
 from rooflang.hw.mesh import AXIS_NAMES
 from rooflang.ir.blocks import BlockKind, Blocks
 from rooflang.ir.cut import REPLICATED
+from rooflang.ir.joint import Joint
+from rooflang.ir.kinds.segment import PART
 from rooflang.ir.layout import PRIMITIVE_OF, Transfer
 from rooflang.ir.op import op_kind
 from rooflang.place.grid import layer_labels, partition
@@ -24,10 +26,17 @@ def actions_of(plan: Plan, blocks: Blocks, whole: Blocks) -> Iterator[Action]:
     all of one structure alike."""
     block_of = {op.name: op.block for op in blocks.graph.ops}
     for apart in plan.apart:
+        if isinstance(apart, Joint):
+            continue
         labels = ",".join(block_of[target] for target in apart.targets)
         first = apart.targets[0]
         yield Action(primitive="split_kernel", target=first, dim=apart.dim, parts=apart.counts, only=labels)
     yield from _devices(plan, blocks)
+    for joint in plan.apart:
+        if isinstance(joint, Joint):
+            *inner, target = joint.targets[0]
+            labels = ",".join(block_of[names[0]] for names in joint.targets)
+            yield Action(primitive="fuse_kernels", target=target, inner=",".join(inner), only=labels)
     default = {kind.blocks for kind in whole.kinds}
     only = {kind.name: "" if kind.blocks in default else ",".join(kind.blocks) for kind in blocks.kinds}
     for kind in blocks.kinds:
@@ -67,7 +76,7 @@ def _kernels(kind: BlockKind, plan: BlockPlan, only: str) -> Iterator[Action]:
     for leaf, tier in plan.tiers.items():
         yield Action(primitive="insert_identity", target=leaf, memory=tier, only=only)
     for name, mode in plan.modes.items():
-        for inner in reversed(mode.covers[:-1]):
+        for inner in reversed(mode.covers[:-1] if mode.op.kind != PART else ()):
             yield Action(primitive="fuse_kernels", target=op_of[name].name, inner=inner, only=only)
     for name, mode in plan.modes.items():
         for step in mode.derivation:

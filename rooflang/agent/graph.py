@@ -57,8 +57,8 @@ class GraphView:
         return self._do("dedup_kernel", op, axis=axis, only=only)
 
     def fuse_kernels(self, op: str, inner: str = "", *, dim: str = "", axis: str = "", only: str = "") -> Applied:
-        """Compute `inner` inside `op`, or turn the token cut of a dispatch or combine into the routed one (`dim` is
-        batch→expert, say)."""
+        """Compute `inner` inside `op`, or beside it where both are products of one input, or turn the token cut of a
+        dispatch or combine into the routed one (`dim` is batch→expert, say)."""
         return self._do("fuse_kernels", op, inner=inner, dim=dim, axis=axis, only=only)
 
     def merge_gather_scatter(

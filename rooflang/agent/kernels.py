@@ -14,6 +14,7 @@ from rooflang.agent.world import World
 from rooflang.errors import RefusedError
 from rooflang.ir.cut import REPLICATED, Cut, CutKind
 from rooflang.ir.kinds.fused import wiring
+from rooflang.ir.kinds.joint import JOINT
 from rooflang.ir.layout import Choice, Transfer
 from rooflang.ir.op import Op, op_kind, signature
 
@@ -75,7 +76,7 @@ def fuse_kernels(world: World, state: State, action: Action) -> State:
     fused = asked(action, outer, inner)  # refuses what is no named fusion, and what does not feed the operand
     if not same or inner.output.name not in {t.name for t in outer.operands}:
         raise RefusedError("not-adjacent", f"{op.name} does not read {inner.name} in its own block")
-    _check_unfused(site, op, inner)
+    check_unfused(site, op, inner)
     choices = _fused_choices(site, outer, inner, fused)
     edits = site.edits
     merged = {**edits.fused, op.output.name: (*edits.fused.get(op.output.name, ()), inner.output.name)}
@@ -84,14 +85,15 @@ def fuse_kernels(world: World, state: State, action: Action) -> State:
     return site.with_edits(replace(edits, fused=merged, choices=cut, steps=steps)).state
 
 
-def _check_unfused(site: Site, op: Op, inner: Op) -> None:
+def check_unfused(site: Site, op: Op, inner: Op) -> None:
+    """Raise `RefusedError` where one of two operators is in another kernel, left out, or ordered by hand."""
     fused = site.edits.fused
     for name in (op.output.name, inner.output.name):
         if name in site.edits.removed:
             raise RefusedError("removed", f"the identity that makes {name} was removed")
     if inner.output.name in fused:
         raise RefusedError("fused", f"{', '.join(fused[inner.output.name])} is computed inside {inner.name} already")
-    if op.output.name in site.edits.inside:
+    if op.output.name in site.edits.inside and op.kind != JOINT:  # of which others are parts
         raise RefusedError("fused", f"{op.name} is computed inside another kernel itself")
     waiting = {name for edge in site.state.control for name in edge} | set(site.state.streams)
     names = site.blocks.rename

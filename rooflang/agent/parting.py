@@ -25,7 +25,7 @@ def take_apart(placed: Placed, action: Action) -> Placed:
     blocks = world.blocks(site.state.alike)
     gone = {other.name for other in placed.world.graph.ops} - {other.name for other in world.graph.ops}
     _check_whole(site, blocks, {*gone, *targets})
-    return world.settled(_carried(site.state, site.blocks, blocks))
+    return world.settled(carried(site.state, site.blocks, blocks))
 
 
 def _check_whole(site: Site, blocks: Blocks, gone: set[str]) -> None:
@@ -47,7 +47,7 @@ def _check_whole(site: Site, blocks: Blocks, gone: set[str]) -> None:
         raise RefusedError("in-use", f"something was done to {shown} already", hint="take apart first, then cut")
 
 
-def _carried(state: State, old: Blocks, new: Blocks) -> State:
+def carried(state: State, old: Blocks, new: Blocks) -> State:
     """The state over the blocks of the graph after it: kinds have the names that they had, ports too."""
     lies = {port: state.boundary[group] for port, group in old.port_group.items()}
     boundary = {group: lies[port] for port, group in new.port_group.items()}

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from rooflang.agent import kernels, where
 from rooflang.agent.actions import Action
 from rooflang.agent.between import merge, put_between
+from rooflang.agent.joining import join, joins
 from rooflang.agent.parting import take_apart
 from rooflang.agent.state import State
 from rooflang.agent.world import Placed, World
@@ -23,6 +24,8 @@ def apply(placed: Placed, action: Action) -> Placed:
     apply."""
     if action.parts is not None:
         return take_apart(placed, action)
+    if joins(placed, action):
+        return join(placed, action)
     state = _PRIMITIVES[action.primitive](placed.world, placed.state, action)
     return placed.world.settled(state, placed)
 

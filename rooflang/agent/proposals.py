@@ -19,6 +19,7 @@ from rooflang.agent.world import Placed
 from rooflang.errors import RooflangError
 from rooflang.hw import mesh_factorisations
 from rooflang.ir.cut import OWNER, PARTIAL, REPLICATED, CutKind
+from rooflang.ir.joint import groups
 from rooflang.ir.kinds.elementwise import MOVES
 from rooflang.ir.kinds.fused import FUSIONS
 from rooflang.ir.kinds.recall import RECALL
@@ -85,6 +86,7 @@ def candidates(session: Session) -> Iterator[Action]:
     for kind in placed.blocks.kinds:
         site = Site(world=session.world, state=placed.state, blocks=placed.blocks, kind=kind, label=kind.blocks[0])
         yield from _on_kernels(site)
+        yield from _shared(site)
         yield from _on_reads(site)
         yield from _on_places(session, site)
     yield from _on_devices(session, placed)
@@ -118,6 +120,14 @@ def _fusions(site: Site, name: str) -> Iterator[Action]:
             inner = by_output.get(outer.operands[fusion.operand].name)
             if inner is not None and inner.kind == fusion.inner:
                 yield Action(primitive="fuse_kernels", target=by_output[name].name, inner=inner.name)
+
+
+def _shared(site: Site) -> Iterator[Action]:
+    """Products that share their input, each by itself so far."""
+    made = {op.name: op.output.name for op in site.kind.ops}
+    for names in groups(site.kind.ops):
+        if all(effective(site.kind, site.edits, made[name])[0].kind == "matmul" for name in names):
+            yield Action(primitive="fuse_kernels", target=names[-1], inner=",".join(names[:-1]))
 
 
 def _on_reads(site: Site) -> Iterator[Action]:

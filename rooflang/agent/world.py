@@ -13,10 +13,10 @@ from rooflang.agent.wiring import modes_of, plan_of
 from rooflang.cost.model import CostModel
 from rooflang.errors import RefusedError, RooflangError
 from rooflang.hw.mesh import Mesh
-from rooflang.ir.apart import Apart
 from rooflang.ir.blocks import BlockKind, Blocks, split_blocks
 from rooflang.ir.cut import REPLICATED, Spec, show_spec
 from rooflang.ir.graph import Graph
+from rooflang.ir.joint import Joint, Rewriting
 from rooflang.ir.layout import Mode
 from rooflang.ir.op import Op
 from rooflang.ir.tensor import Tensor
@@ -51,18 +51,19 @@ class World:
     _costs: dict[Mesh, CostModel] = field(default_factory=dict)
     _modes: dict[str, tuple[BlockKind, Edits, int, dict[str, Mode]]] = field(default_factory=dict)
     _divides: dict[int, tuple[Mode, Mesh]] = field(default_factory=dict)
-    _parted: dict[Apart, World] = field(default_factory=dict)
+    _parted: dict[Rewriting, World] = field(default_factory=dict)
     _steps: set[tuple[Mesh, str, Spec, Spec]] = field(default_factory=set)
 
     @property
     def graph(self) -> Graph:
-        """The graph that is laid: that of the problem, with what was taken apart."""
+        """The graph that is laid: that of the problem, with what was taken apart or joined."""
         return self.problem.laid
 
-    def parted(self, apart: Apart) -> World:
-        """The world in which this is taken apart too. Raises `RefusedError`."""
+    def parted(self, apart: Rewriting) -> World:
+        """The world in which this is taken apart, or joined, too. Raises `RefusedError`."""
         if apart not in self._parted:
-            problem = replace(self.problem, alike=(), apart=(*self.problem.apart, apart))
+            done = sorted((*self.problem.apart, apart), key=lambda each: isinstance(each, Joint))
+            problem = replace(self.problem, alike=(), apart=tuple(done))
             found = World(problem=problem, batch=self.batch)
             if found.graph.ops:  # refuses what is no sum of parts
                 self._parted[apart] = found

@@ -46,6 +46,8 @@ def schema(shape: Shape) -> Iterator[str]:
         yield f"(relation {guard} (i64))"
     yield "(relation Recall (i64 i64))"
     yield "(relation Fuse (i64 i64 i64 i64))"
+    if shape.joint:
+        yield "(relation Part (i64 i64 i64))"
     for guard in ("Has", "Spread", "Border"):
         yield f"(relation {guard} (T i64))"
     for guard in ("CanPartial", "Owned"):

@@ -95,6 +95,7 @@ class OpKind:
     - `pure`: observable only through its output, so it may be duplicated; otherwise its own cuts say what is safe.
     - `linear`: a linear function of operand 0.
     - `in_place`: index of the operand whose memory the output takes over (a KV append), or None.
+    - `range`: its output is a name for a range of operand 0, in the memory of that.
     - `alike`: those of its operands that other blocks make lie over the mesh in the same way.
     """
 
@@ -111,6 +112,7 @@ class OpKind:
     pure: bool = True
     linear: bool = False
     in_place: int | None = None
+    range: bool = False
     alike: bool = False
 
 
@@ -144,6 +146,7 @@ KIND_MODULES = (
     "grouped",
     "rope",
     "segment",
+    "joint",
     "heads",
     "quantised",
     "capacity",

@@ -11,9 +11,10 @@ from rooflang.ir.kinds.conv import tap_label
 from rooflang.ir.kinds.einsum import GATE
 from rooflang.ir.kinds.heads import replaced
 from rooflang.ir.kinds.hyper import copies_label
+from rooflang.ir.kinds.joint import JOINT, features, joint_label
 from rooflang.ir.kinds.moe import expert_label
 from rooflang.ir.kinds.quantised import BLOCK
-from rooflang.ir.kinds.segment import parted
+from rooflang.ir.kinds.segment import PART, parted
 from rooflang.ir.op import Op, signature
 
 #: Smallest extent of a dim, and of one where it is known which axes cut it.
@@ -76,7 +77,9 @@ def _needs(op: Op, units: Mapping[str, int], sizes: Mapping[str, int]) -> dict[s
 
 def _parts_need(op: Op, units: Mapping[str, int], sizes: Mapping[str, int]) -> dict[str, int]:
     """The same for operators that take a dim apart, in segments, rows, blocks, groups or pairs."""
-    if op.kind == "segment":
+    if op.kind == JOINT:
+        return {joint_label(op): sum(sizes[label] for label in features(op))}
+    if op.kind in ("segment", PART):
         old, (new,) = parted(op)
         taken = sizes[new] + sum(sizes[label] for label in op.attr("after", ()))
         return {old: max(sizes[old], _multiple(taken, units[old]))}

@@ -19,8 +19,9 @@ from rooflang.hw.mesh import Mesh
 from rooflang.ir.apart import Apart
 from rooflang.ir.blocks import BlockKind, Blocks
 from rooflang.ir.cut import OWNER, REPLICATED, CutKind
+from rooflang.ir.joint import Joint, Rewriting
 from rooflang.ir.kinds.elementwise import MOVES
-from rooflang.ir.kinds.fused import FUSIONS, fuse
+from rooflang.ir.kinds.fused import NAMED, fits, fuse
 from rooflang.ir.kinds.recall import RECALL
 from rooflang.ir.layout import Choice, Mode, Step, Transfer, make_mode, make_transfer
 from rooflang.ir.op import Op, op_kind, signature
@@ -32,6 +33,7 @@ from rooflang.place.script import (
     SCHEMA,
     ApartJson,
     IdentityJson,
+    JointJson,
     KernelJson,
     KindJson,
     MoveJson,
@@ -60,7 +62,10 @@ def _script(plan: Plan, blocks: Blocks) -> Script:
         kinds=tuple(_kind(kind, plan.blocks[kind.name]) for kind in blocks.kinds),
         control=plan.control,
         streams=dict(sorted(plan.streams.items())),
-        apart=tuple(ApartJson(targets=a.targets, dim=a.dim, counts=a.counts) for a in plan.apart),
+        apart=tuple(
+            ApartJson(targets=a.targets, dim=a.dim, counts=a.counts) for a in plan.apart if isinstance(a, Apart)
+        ),
+        joint=tuple(JointJson(targets=each.targets) for each in plan.apart if isinstance(each, Joint)),
     )
 
 
@@ -102,9 +107,13 @@ def kinds_of(script: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
     return tuple(entry.blocks for entry in _record(script).kinds)
 
 
-def apart_of(script: Mapping[str, Any]) -> tuple[Apart, ...]:
-    """What a script takes apart before anything is laid. Raises `PlacementError`."""
-    return tuple(map(_apart, _record(script).apart))
+def apart_of(script: Mapping[str, Any]) -> tuple[Rewriting, ...]:
+    """What a script takes apart, and joins, before anything is laid. Raises `PlacementError`."""
+    return _rewritings(_record(script))
+
+
+def _rewritings(record: Script) -> tuple[Rewriting, ...]:
+    return (*map(_apart, record.apart), *(Joint(targets=entry.targets) for entry in record.joint))
 
 
 def _apart(entry: ApartJson) -> Apart:
@@ -142,7 +151,7 @@ def replay(script: Mapping[str, Any], blocks: Blocks, cluster: Cluster) -> Plan:
         boundary=record.boundary,
         control=record.control,
         streams=record.streams,
-        apart=tuple(map(_apart, record.apart)),
+        apart=_rewritings(record),
         origin="replayed certificate",
     )
     check_connected(plan, blocks)
@@ -236,15 +245,12 @@ def _fused_op(kind: BlockKind, kernel: KernelJson, where: str) -> tuple[Op, tupl
         raise PlacementError(f"no operator makes {kernel.kernel!r}", where=where)
     op = by_output[kernel.kernel]
     covers: tuple[str, ...] = (op.name,)
-    fusions = {f.name: f for f in FUSIONS}
     for step in kernel.steps:
         if step.primitive != "fuse_kernels" or step.axis >= 0:
             continue
-        fusion = fusions.get(step.dim)
-        inner = (
-            by_output.get(op.operands[fusion.operand].name) if fusion and fusion.operand < len(op.operands) else None
-        )
-        if fusion is None or inner is None or (op.kind, inner.kind) != (fusion.outer, fusion.inner):
+        fusion = NAMED.get(step.dim)
+        inner = next((other for other in kind.ops if fusion is not None and fits(fusion, op, other)), None)
+        if fusion is None or inner is None:
             raise PlacementError(f"no fusion {step.dim!r} applies to {op.name}", where=where)
         op, covers = fuse(fusion, op, inner), (inner.name, *covers)
     return op, covers

@@ -147,7 +147,8 @@ class _Lowering:
             if made or path:
                 self._walk(stage, label, tensor, actual, path)
                 reads.append(self._there(value, out))
-        place = op_kind(op.kind).in_place
+        known = op_kind(op.kind)
+        place = 0 if known.range else known.in_place
         self._emit(
             LiftedOp(
                 name=out,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from rooflang.cost.tiers import HBM, Tiers
 from rooflang.hw.mesh import Mesh
-from rooflang.ir.apart import Apart
 from rooflang.ir.cut import Spec
+from rooflang.ir.joint import Rewriting
 from rooflang.ir.layout import Mode, Transfer
 from rooflang.ir.op import op_kind
 
@@ -78,5 +78,5 @@ class Plan:
     boundary: Mapping[int, Spec]
     control: tuple[tuple[str, str], ...] = ()
     streams: Mapping[str, int] = field(default_factory=dict)
-    apart: tuple[Apart, ...] = ()
+    apart: tuple[Rewriting, ...] = ()
     origin: str = "given"

@@ -70,6 +70,12 @@ class ApartJson(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     counts: tuple[int, ...]
 
 
+class JointJson(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The joint products of operators that share their input, a group of some blocks each, beside those operators."""
+
+    targets: tuple[tuple[str, ...], ...]
+
+
 class EvaluatedJson(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """That the plan was evaluated beside the unsharded graph, in which arithmetic, on which dims and mesh, from which
     seed, and what came of it. Nothing is built on it: who doubts it evaluates again."""
@@ -82,9 +88,9 @@ class EvaluatedJson(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """All of it: `graph` is the fingerprint of the initial graph, with what `apart` takes apart, `boundary` the spec of
-    each port group. `control` are the pairs of kernels of add_control_edge, `streams` the streams that set_compute gave
-    to kernels."""
+    """All of it: `graph` is the fingerprint of the initial graph, with what `apart` takes apart and `joint` adds,
+    `boundary` the spec of each port group. `control` are the pairs of kernels of add_control_edge, `streams` the
+    streams that set_compute gave to kernels."""
 
     schema: str
     graph: str
@@ -95,6 +101,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     control: tuple[tuple[str, str], ...] = ()
     streams: dict[str, int] = {}
     apart: tuple[ApartJson, ...] = ()
+    joint: tuple[JointJson, ...] = ()
     evaluated: EvaluatedJson | None = None
 
 

@@ -22,7 +22,8 @@ def check_apart(problem: Problem, *, seed: int = 0) -> None:
     """Evaluate everything that a problem takes apart beside what it was. Raises `PlacementError` where they differ."""
     graph = problem.graph
     for each in problem.apart:
-        check_parts(graph, each, seed=seed)
+        if isinstance(each, Apart):  # what joins operators only adds to them, and is evaluated where it is read
+            check_parts(graph, each, seed=seed)
         graph = each.of(graph)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rooflang.place.certificate import certificate
 from rooflang.place.grid import layer_labels
 from rooflang.place.lower import lower
@@ -28,7 +30,8 @@ def evaluate(
 ) -> Point:
     """Simulate a plan at one batch size; `explicit` gives every rank its own operators. Raises `CapacityError` if it
     does not fit, `PlacementError` if extents do not divide."""
-    blocks = problem.blocks
+    problem = problem.of_plan(plan)
+    plan, blocks = replace(plan, apart=problem.apart), problem.blocks
     placed = lower(plan, blocks)
     cost = problem.cost(plan.mesh, batch)
     sim = run_simulation(placed, cost, tokens=problem.tokens, overlap=overlap, explicit=explicit)

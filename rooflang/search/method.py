@@ -75,8 +75,10 @@ class Method:
             return search_grid(problem, degrees, batches, self.overlap, watch, fixed=fixed)
         from rooflang.search.egraph import search_egraph
 
+        # What is fixed is said of operators one by one, which is more than can be said of two in one kernel.
+        joins = "fuse_kernels" not in self.disabled and not (fixed.groups or fixed.rules or fixed.shaped)
         return search_egraph(
-            problem,
+            problem.sharing() if joins else problem,
             degrees,
             batches,
             self.overlap,

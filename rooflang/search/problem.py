@@ -12,15 +12,16 @@ from rooflang.assumptions import Assumptions, profile
 from rooflang.cost.model import CostModel, peaks_needed
 from rooflang.errors import GraphError, HardwareError, RefusedError, ValueRangeError
 from rooflang.hw import Cluster, Mesh
-from rooflang.ir.apart import Apart
 from rooflang.ir.blocks import Blocks, split_blocks
 from rooflang.ir.graph import Graph
+from rooflang.ir.joint import Joint, Rewriting, shared_inputs
 from rooflang.ir.op import op_kind
 from rooflang.ir.tensor import Num
 from rooflang.ir.verify import verify
 from rooflang.models import Model, Workload, load
 from rooflang.models.workload import Stage
 from rooflang.place.certificate import apart_of, kinds_of
+from rooflang.place.plan import Plan
 from rooflang.units import whole
 
 BATCH, SEQ = "batch", "seq"
@@ -36,7 +37,8 @@ class Problem:
     `tokens` is how many tokens each request gains or reads in a step: those of the workload, on average those that are
     accepted where some are drafted, and for a graph that was given as such the extent of its dim `seq`, 1 where it has
     none. `alike` are the blocks that are laid alike, where that is not all of one structure (`split_blocks`); `apart`
-    what is taken apart before anything is laid (`rooflang.ir.apart`).
+    what is taken apart before anything is laid (`rooflang.ir.apart`), and which products that share their input are one
+    too (`rooflang.ir.joint`).
     """
 
     name: str
@@ -47,7 +49,7 @@ class Problem:
     stage: str
     context: int
     alike: tuple[tuple[str, ...], ...] = ()
-    apart: tuple[Apart, ...] = ()
+    apart: tuple[Rewriting, ...] = ()
 
     @classmethod
     def of(
@@ -96,11 +98,22 @@ class Problem:
 
     @cached_property
     def laid(self) -> Graph:
-        """The graph with what is taken apart."""
+        """The graph with what is taken apart and joined."""
         graph = self.graph
         for each in self.apart:
             graph = each.of(graph)
         return graph
+
+    def sharing(self) -> Problem:
+        """The problem in which products that share their input may be one kernel."""
+        found = tuple(shared_inputs(self.blocks))
+        return replace(self, apart=(*self.apart, *found)) if found else self
+
+    def of_plan(self, plan: Plan) -> Problem:
+        """The problem without joint products that a plan of it does not run."""
+        made = {name for block in plan.blocks.values() for name in block.modes}
+        kept = tuple(each for each in self.apart if not isinstance(each, Joint) or each.name in made)
+        return self if kept == self.apart else replace(self, apart=kept)
 
     def for_script(self, script: Mapping[str, Any]) -> Problem:
         """The problem with what a certificate takes apart, and its blocks in the kinds that it names, if they can be:

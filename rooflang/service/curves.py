@@ -84,7 +84,8 @@ class Curves:
         points = self._points(full, self.method)
         choices = []
         for point in pareto(points):
-            timed = evaluate(mean, plan_of(point, full), point.batch, overlap=self.method.overlap)
+            laid = mean.for_script(point.certificate)
+            timed = evaluate(laid, plan_of(point, full), point.batch, overlap=self.method.overlap)
             choices.append(Choice(point=point, problem=full, step_s=timed.sim.step_s))
         return Curve(choices=tuple(choices), admits=max((p.batch * p.pp for p in points), default=0))
 

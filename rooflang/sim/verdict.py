@@ -150,7 +150,8 @@ def _held(plan: BlockPlan, cost: CostModel) -> Iterator[dict[str, Num]]:
             for index, (tensor, spec) in enumerate(zip(mode.op.operands, mode.operands, strict=True))
             if _lies(tensor) and (name, index) not in moved and tensor.name not in through | sliced
         }
-        if op_kind(mode.op.kind).in_place is None and _lies(mode.op.output) and name not in through | sliced:
+        kind = op_kind(mode.op.kind)
+        if kind.in_place is None and not kind.range and _lies(mode.op.output) and name not in through | sliced:
             held[name] = cost.bytes(mode.op.output, mode.out)
         yield held
 

@@ -23,6 +23,7 @@ CASES: dict[str, Case] = {
     "matmul": line("matmul", "b m k", "*k n", out="n b m"),
     "matmul_per_expert": line("matmul", "b e k j", "*e j n k", out="b e n"),
     "gated_matmul": line("gated_matmul", "b e k", "*e k gate n", out="b e n", sizes={"gate": 2}),
+    "joint_matmul": line("joint_matmul", "b k", "*k m", "*k n", out="joint b", sizes={"joint": 4}),
     "add": line("add", "b h", "h b", out="b h"),
     "activation": line("activation", "b h", out="h b", function="gelu"),
     "activation_relu": line("activation", "b h", out="b h", function="relu"),
@@ -142,6 +143,7 @@ CASES: dict[str, Case] = {
         "kv_append", "b several part h", "=b window h", out="b window h", sizes={"window": 4}, positions="several"
     ),
     "segment": line("segment", "b qkv t", out="b t part", sizes={"first": 1, "qkv": 4}, after=("first",)),
+    "part": line("part", "b qkv t", out="b t part", sizes={"first": 1, "qkv": 4}, after=("first",)),
     "view": line("view", "b whole t", out="b t outer inner", sizes={"whole": 4}),
     "rename": line("rename", "b old t", out="t new b"),
     "block_matmul": line("block_matmul", "b t blocks", "*blocks even", out="t b even", block=2),
@@ -216,6 +218,11 @@ PAIRS: dict[str, Pair] = {
     "norm_projections": Pair(
         inner=line("rms_norm", "b k", "*k", out="b k", over="k"),
         outer="gated_projections",
+        at=0,
+    ),
+    "norm_joint": Pair(
+        inner=line("rms_norm", "b k", "*k", out="b k", over="k"),
+        outer=line("joint_matmul", "b k", "*k m", "*k n", out="b joint", sizes={"joint": 4}),
         at=0,
     ),
     "route_dispatch": Pair(

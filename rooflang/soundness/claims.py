@@ -14,6 +14,7 @@ from rooflang.soundness.cases import case_names, cases_of, example, the_op
 from rooflang.soundness.egraphs import Saturations
 from rooflang.soundness.fusions import Fusions, Routes
 from rooflang.soundness.identities import Copies, Tiers
+from rooflang.soundness.joints import Joints
 from rooflang.soundness.merges import LAW_OF, Merges
 from rooflang.soundness.orders import AddedEdges, Owned, RemovedEdges, RemovedMoves, Repeated
 from rooflang.soundness.places import Devices, Memories
@@ -41,7 +42,13 @@ _CLAIMS: dict[str, Callable[[], tuple[Property, ...]]] = {
     "remove_control_edge": lambda: (RemovedEdges(),),
     "insert_identity": lambda: (Tiers(),),
     "remove_identity": lambda: (Copies(), RemovedMoves(), Saturations(names=("copied", "decode"))),
-    "fuse_kernels": lambda: (Fusions(), Routes(), Saturations(names=("mlp", "moe", "gated")), Programs()),
+    "fuse_kernels": lambda: (
+        Fusions(),
+        Routes(),
+        Joints(),
+        Saturations(names=("mlp", "moe", "gated", "shared")),
+        Programs(),
+    ),
     "split_kernel": lambda: (Splits(), Merges.of("slice"), Merges.of("keep_owner"), Saturations()),
     "dup_kernel": lambda: (Repeated(), Splits(cases=_able(_everywhere), choices=_everywhere)),
     "dedup_kernel": lambda: (Owned(), Splits(cases=_able(_at_owner), choices=_at_owner), Merges.of("dedup_kernel")),

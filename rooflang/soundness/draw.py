@@ -12,6 +12,7 @@ from rooflang.ir.digits import Digits
 from rooflang.ir.evaluate import indexed
 from rooflang.ir.exact import is_exact, settled
 from rooflang.ir.graph import Graph
+from rooflang.ir.kinds.joint import JOINT, features, joint_label
 from rooflang.ir.op import Op, op_kind, signature
 from rooflang.ir.reference.base import Array, reference
 from rooflang.ir.tensor import INDEX_DTYPES, Tensor
@@ -43,6 +44,9 @@ def _accepted(op: Op, sizes: Mapping[str, int]) -> bool:
 
 def _fit(op: Op, sizes: dict[str, int], given: Mapping[str, int], source: Source) -> None:
     """Make extents agree where an operator relates them; what random extents meet often is left to chance."""
+    for inside in (op.attr("outer"), op.attr("inner")):
+        if isinstance(inside, Op):
+            _fit(inside, sizes, given, source)
     for label in ("gate", "tap"):
         if label in sizes:
             sizes[label] = given[label]
@@ -53,7 +57,9 @@ def _fit(op: Op, sizes: dict[str, int], given: Mapping[str, int], source: Source
         sizes["whole"] = sizes["outer"] * sizes["inner"]
     if op.kind == "rename":
         sizes["new"] = sizes["old"]
-    if op.kind == "segment":
+    if op.kind == JOINT:
+        sizes[joint_label(op)] = sum(sizes[label] for label in features(op))
+    if op.kind in ("segment", "part"):
         sizes["qkv"] = sizes["first"] + sizes["part"] + source.below(3)
     if op.kind == "repeat":
         sizes["kv"] = min(sizes["kv"], sizes["member"])

@@ -18,6 +18,7 @@ from rooflang.rules.examples import attention_then_add, decode_step, mlp
 from rooflang.rules.theory import Theory
 from rooflang.soundness import draw
 from rooflang.soundness.cases import example
+from rooflang.soundness.joints import shared
 from rooflang.soundness.source import Source
 
 #: Changes the egglog program of a theory: its commands become others.
@@ -65,6 +66,7 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
     "moe": _moe,
     "gated": _gated,
     "copied": _copied,
+    "shared": shared,
     "decode": decode_step,
     "attention": attention_then_add,
 }

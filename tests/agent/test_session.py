@@ -41,7 +41,7 @@ def test_megatron_by_hand_is_the_layout_of_splits() -> None:
         ("split_kernel up dim=ffn memory=dram", "other-fields"),
         ("dup_kernel nobody", "unknown-name"),
         ("merge_reduce_broadcast up", "nothing-to-merge"),
-        ("fuse_kernels down inner=up", "no-such-fusion"),
+        ("fuse_kernels down inner=up", "other-input"),
         ("insert_identity up memory=dram", "not-resident"),
         ("insert_identity w1 memory=tape", "no-such-tier"),
         ("remove_identity up", "no-identity"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rooflang.assumptions import profile
@@ -16,6 +18,7 @@ from rooflang.rules import rule
 from rooflang.rules.examples import decode_step, mlp
 from rooflang.rules.record import Ok, Refusal
 from rooflang.rules.theory import Theory
+from rooflang.soundness.joints import shared
 
 from .saturations import enodes_lost, moe, saturated, snapshot, specs
 
@@ -42,7 +45,7 @@ def test_refusals(outer: str, inner: str, code: str) -> None:
 def test_a_side_effect_is_never_computed_inside_another_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = decode_step()
     named = Fusion(name="append_attend", summary="", outer="attention", inner="kv_append", operand=1)
-    monkeypatch.setattr("rooflang.rules.theory.FUSIONS", (named,))
+    monkeypatch.setattr("rooflang.rules.theory.NAMED", {named.name: named})
     refused = RULE.check(graph.op_by_name["attend"], graph.op_by_name["append"])
     assert isinstance(refused, Refusal)
     assert refused.code == "side-effect"
@@ -106,6 +109,7 @@ def test_every_named_fusion_is_in_the_table() -> None:
     text = RULE.describe()
     for fusion in FUSIONS:
         assert f"{fusion.name}, {fusion.inner} inside {fusion.outer}" in text
+    assert "part, matmul of joint_matmul: projections that share their input" in text
 
 
 def test_the_intermediate_is_still_made_for_its_other_readers() -> None:
@@ -132,6 +136,59 @@ def test_without_it_no_kernel_is_fused_or_routed() -> None:
     assert "Mode3" not in block.stats.facts  # no mode is derived for a kernel that no term has
     assert all(len(mode.covers) == 1 for mode in block.modes)
     assert specs(block, "dispatch") < specs(saturated(moe()), "dispatch")
+
+
+def test_products_that_share_their_input_are_parts_of_one() -> None:
+    theory, egraph = snapshot(shared())
+    product, joint = (theory.kernels.index(shared().op_by_name[name]) for name in ("q", "q+kv"))
+    part = next(each for each in theory.parts if each.outer == product)
+    assert (part.inner, theory.kernels[part.kernel].kind) == (joint, "part")
+    class_of = {row.inputs[0]: row.output for name in ("Op1", "Op2", "Op3") for row in egraph.rows[name]}
+    assert class_of[part.kernel] == class_of[product] != class_of[joint]
+    block = saturated(shared())
+    assert {mode.op.kind for mode in block.modes if mode.op.output.name == "q"} == {"matmul", "norm_matmul", "part"}
+    assert {mode.op.kind for mode in block.modes if mode.op.output.name == "q+kv"} == {"joint_matmul", "norm_joint"}
+    assert not {"part", "joint_matmul"} & {m.op.kind for m in saturated(shared(), without="fuse_kernels").modes
+                                           if m.op.output.name != "q+kv"}  # fmt: skip
+
+
+def test_the_joint_product_is_cut_by_rows_and_as_summands_only() -> None:
+    block = saturated(shared())
+    joint = {mode.out for mode in block.modes if mode.op.kind == "joint_matmul"}
+    assert joint == {("R",), ("O",), ("batch",), ("P",)}
+    assert {(m.operands[0], m.out) for m in block.modes if m.op.kind == "part"} == {(s, s) for s in map(tuple, joint)}
+
+
+def test_the_shared_input_is_read_once_and_a_part_moves_nothing() -> None:
+    graph, cluster = shared(), Cluster.of("b300", 1)
+    cost = CostModel.of(graph, cluster, Mesh.lay(cluster, [1]), profile("physical"))
+    joint = cost.mode(make_mode(graph.op_by_name["q+kv"], ["R"]))
+    apart = [cost.mode(make_mode(graph.op_by_name[name], ["R"])) for name in ("q", "kv")]
+    spared = graph.tensors["x"].bytes(graph.sizes) / cluster.device.hbm_bytes_per_s
+    assert joint.memory_s == pytest.approx(sum(each.memory_s for each in apart) - spared)
+    assert joint.compute_s == pytest.approx(sum(each.compute_s for each in apart))
+    parts = [mode for mode in saturated(graph).modes if mode.op.kind == "part"]
+    assert parts
+    assert all(cost.mode(mode).local_s == 0.0 for mode in parts if mode.out == ("R",))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "code"),
+    [("q", "up", "other-input"), ("q", "q", "one-label"), ("q", "heads", "no-range"), ("q", "narrow", "other-format")],
+)
+def test_what_is_no_range_of_one_product_is_refused(one: str, other: str, code: str) -> None:
+    g = GraphBuilder("down", batch=2, hidden=2, rank=2, head=2, width=2)
+    x = g.input("x", "batch hidden")
+    q = g.op("q", "matmul", [x, g.weight("w", "hidden rank")], "batch rank")
+    up = g.op("up", "matmul", [q, g.weight("v", "rank head")], "batch head")
+    heads = g.op("heads", "matmul", [x, g.weight("u", "hidden head width")], "batch head width")
+    narrow = g.op("narrow", "matmul", [x, g.weight("n", "hidden width", "fp8")], "batch width")
+    graph = g.build(up, heads, narrow)
+    twice = replace(graph.op_by_name["q"], name="q2")
+    found = {**graph.op_by_name, "q": twice if one == other else graph.op_by_name["q"]}
+    refused = RULE.check(graph.op_by_name[one] if one == other else found[one], found[other])
+    assert isinstance(refused, Refusal)
+    assert refused.code == code
 
 
 def test_what_both_read_is_charged_once() -> None:

@@ -25,7 +25,10 @@ TRAPS = {
         "gated: hidden cut, the nonlinearity before the sum",
         "gated: partial input",
     ),
-    "one contiguous cut of fused QKV": ("fused projection: one contiguous cut",),
+    "one contiguous cut of fused QKV": (
+        "fused projection: one contiguous cut",
+        "shared input: one contiguous cut of q and kv",
+    ),
     "GQA by a local head index": ("grouped: local number of the head",),
     "local positions under a causal mask": (
         "causal: local positions of keys",

@@ -21,6 +21,7 @@ from rooflang.rules import rule
 from rooflang.rules.examples import decode_step
 from rooflang.rules.record import Ok, Refusal, Verdict
 from rooflang.soundness.cases import example, the_op
+from rooflang.soundness.joints import down_projections
 
 SPLIT = rule("split_kernel").check
 PAGE = (Path(__file__).parents[2] / "docs" / "soundness.md").read_text(encoding="utf-8")
@@ -45,10 +46,19 @@ def _edge(*names: str) -> Verdict:
     return rule("remove_control_edge").check(decode_step(), *names, control=[names])
 
 
+def _two_inputs() -> Verdict:
+    graph = down_projections(other_input=True)
+    return rule("fuse_kernels").check(graph.op_by_name["q"], graph.op_by_name["kv"])
+
+
 #: What is refused, by which rule; docs/soundness.md has the same table, with the codes.
 TABLE: dict[str, tuple[str, Callable[[], Verdict]]] = {
     "top-k of the own experts in MoE": ("split_kernel", lambda: SPLIT(case("route"), "expert", kind=CutKind.PAR)),
     "one contiguous cut of fused QKV": ("split_kernel", lambda: SPLIT(case("segment"), "qkv")),
+    "one contiguous cut of q and kv that share their input": (
+        "split_kernel",
+        lambda: SPLIT(case("joint_matmul"), "joint"),
+    ),
     "a contiguous cut of RoPE's dim": ("split_kernel", lambda: SPLIT(case("rope"), "even")),
     "local positions under a causal mask": (
         "split_kernel",
@@ -100,6 +110,7 @@ TABLE: dict[str, tuple[str, Callable[[], Verdict]]] = {
         "remove_identity",
         lambda: rule("remove_identity").check(decode_step().op_by_name["save"], ops=decode_step().ops),
     ),
+    "products of two inputs in one kernel": ("fuse_kernels", _two_inputs),
     "a fusion that nobody named": (
         "fuse_kernels",
         lambda: rule("fuse_kernels").check(decode_step().op_by_name["attend"], decode_step().op_by_name["copy"]),

@@ -7,6 +7,9 @@ a step between the two, and where both read what they share in one layout.
 
 The outer operator may be a fused one itself: gate·up·activation is a gated activation with the gate's projection, and
 that with the projection of up.
+
+Products of one input whose outputs go different ways are another form, `SHARED_INPUT`: the joint product of them
+(`rooflang.ir.kinds.joint`) reads the input once, and each product becomes a part of what that makes.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ from dataclasses import dataclass
 from rooflang.assumptions import Assumptions
 from rooflang.errors import GraphError
 from rooflang.ir.cut import PARTIAL, REPLICATED, Cut, CutKind
+from rooflang.ir.kinds.joint import JOINT, features
+from rooflang.ir.kinds.segment import PART
 from rooflang.ir.op import Op, OpKind, Sizes, op_kind, register, signature
 from rooflang.ir.tensor import Num
 
@@ -81,16 +86,66 @@ FUSIONS = (
         operand=0,
     ),
     Fusion(name="route_dispatch", summary="top-k and dispatch in one", outer="dispatch", inner="route", operand=1),
+    Fusion(
+        name="norm_joint",
+        summary="norm in the prologue of products that share their input",
+        outer=JOINT,
+        inner="rms_norm",
+        operand=0,
+    ),
 )
+
+#: The outer operator is one of the products, the inner one all of them; it feeds no operand of the outer one.
+SHARED_INPUT = Fusion(
+    name=PART,
+    summary="projections that share their input, such as those of q and kv: one kernel, whose output each is a part of",
+    outer="matmul",
+    inner=JOINT,
+    operand=-1,
+)
+
+#: All of them by name.
+NAMED = {each.name: each for each in (*FUSIONS, SHARED_INPUT)}
+
+
+def fits(fusion: Fusion, outer: Op, inner: Op) -> bool:
+    """Are the two what the fusion is for, and connected as it says?"""
+    if (outer.kind, inner.kind) != (fusion.outer, fusion.inner):
+        return False
+    if fusion is SHARED_INPUT:
+        x, weight = outer.operands
+        own = [d for d in weight.dims if d not in x.dims]
+        return x == inner.operands[0] and weight in inner.operands[1:] and own == list(outer.output.dims[-1:])
+    return outer.operands[fusion.operand].name == inner.output.name
 
 
 def fuse(fusion: Fusion, outer: Op, inner: Op) -> Op:
     """The fused operator. Raises `GraphError` where the two are not what the fusion is for."""
     if (outer.kind, inner.kind) != (fusion.outer, fusion.inner):
         raise GraphError(f"{fusion.name} fuses {fusion.inner} into {fusion.outer}, not {inner.kind} into {outer.kind}")
-    if outer.operands[fusion.operand].name != inner.output.name:
-        raise GraphError(f"{fusion.name}: {inner.name} does not feed operand {fusion.operand} of {outer.name}")
+    if not fits(fusion, outer, inner):
+        wanted = f"feed operand {fusion.operand} of" if fusion.operand >= 0 else "make what is made by"
+        raise GraphError(f"{fusion.name}: {inner.name} does not {wanted} {outer.name}")
+    if fusion is SHARED_INPUT:
+        return _part(outer, inner)
     return composed(fusion.name, outer, inner, fusion.operand)
+
+
+def _part(product: Op, joint: Op) -> Op:
+    """One of the products as a part of what the joint one makes."""
+    made = features(joint)
+    before = made[: made.index(product.output.dims[-1])]
+    attrs = (("inner", joint), ("outer", product))
+    return Op(
+        name=product.name,
+        kind=PART,
+        operands=(joint.output,),
+        output=product.output,
+        attrs=((("after", before), *attrs) if before else attrs),
+        block=product.block,
+        group=product.group,
+        compute=product.peak,
+    )
 
 
 def composed(kind: str, outer: Op, inner: Op, at: int) -> Op:

@@ -6,7 +6,8 @@ would hold other elements than its share of the segment (all of q and none of v,
 projection by a label that every segment has instead (the head, or `gate` for gate·up), or project them apart.
 
 `view` reads element o·I + i of a dim as (o, i). A cut of the dim at multiples of I is a cut of the outer label.
-`rename` reads a dim under another label, so that a product can go from a label to itself.
+`rename` reads a dim under another label, so that a product can go from a label to itself. `part` names a segment
+where it lies, and moves nothing: what a joint product makes (`rooflang.ir.kinds.joint`) is read by parts.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from rooflang.ir.cut import Cut, CutKind
 from rooflang.ir.kinds.rows import expect, linear, no_traffic, pars
 from rooflang.ir.op import Op, OpKind, Sizes, register
 from rooflang.ir.tensor import Num
+
+PART = "part"
 
 
 def parted(op: Op) -> tuple[str, tuple[str, ...]]:
@@ -111,6 +114,21 @@ register(
         check=_check_parted,
         check_sizes=_check_segment,
         linear=True,
+    )
+)
+register(
+    OpKind(
+        name=PART,
+        summary="a segment where it lies: one of the products that a joint one makes",
+        cuts=_segment_cuts,
+        read_fraction=no_traffic,
+        write_fraction=lambda op, local, full: 0.0,
+        attrs={"after": (tuple,), "outer": (Op,), "inner": (Op,)},
+        refuses=_segment_refuses,
+        check=_check_parted,
+        check_sizes=_check_segment,
+        linear=True,
+        range=True,
     )
 )
 register(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rooflang.ir.kinds.segment import parted, start
+from rooflang.ir.kinds.segment import PART, parted, start
 from rooflang.ir.op import Op
 from rooflang.ir.reference.base import Array, Arrays, Where, define, plain, spread
 from rooflang.ir.reference.embedding import rows_at
@@ -33,5 +33,6 @@ def _rename(op: Op, where: Where, operands: Arrays) -> Array:
 
 
 define("segment", plain(_segment))
+define(PART, plain(_segment))
 define("view", plain(_view))
 define("rename", plain(_rename))

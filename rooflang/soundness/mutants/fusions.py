@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from rooflang.ir.cut import PARTIAL, Cut, CutKind
+from rooflang.ir.cut import PARTIAL, REPLICATED, Cut, CutKind
 from rooflang.ir.kinds.fused import Fusion, composed, fuse
+from rooflang.ir.kinds.joint import JOINT, features, joint_label
+from rooflang.ir.kinds.segment import PART, parted
 from rooflang.ir.op import Op, signature
 from rooflang.ir.reference import Reference, Where
 from rooflang.ir.reference.base import Array, Arrays, State
 from rooflang.rules.fuse_kernels import check
 from rooflang.rules.record import Ok, Verdict
 from rooflang.soundness.fusions import Fusions, Routes
+from rooflang.soundness.joints import Joints
 from rooflang.soundness.mutants.record import Mutant, new
 
 S, P, L = CutKind.SUM, CutKind.PAR, CutKind.LINEAR
@@ -88,6 +91,55 @@ def _gates_forgotten(known: Reference) -> Reference:
     return replace(known, run=run)
 
 
+def _changed_part(change: Callable[[Op], Op]) -> Callable[[Op, Op], Verdict]:
+    """Parts that the rule makes, changed."""
+    return _rewritten(lambda fused, outer, inner: change(fused) if fused.kind == PART else fused)
+
+
+def _ranges(op: Op, after: tuple[str, ...]) -> Op:
+    """A part that comes after other products than it does."""
+    attrs = tuple((name, value) for name, value in op.attrs if name != "after")
+    return replace(op, attrs=((("after", after), *attrs) if after else attrs))
+
+
+def _other_range(op: Op) -> Op:
+    """A part that takes its elements from the other end."""
+    first, last = features(op.attr("inner"))
+    return _ranges(op, () if op.attr("after") else (last if op.output.dims[-1] == first else first,))
+
+
+def _any_input(outer: Op, inner: Op) -> Verdict:
+    """Products of any inputs, as products of the first one's."""
+    if inner.kind == JOINT:
+        product = replace(outer, operands=(inner.operands[0], *outer.operands[1:]))
+        return check(product, inner)
+    return check(outer, replace(inner, operands=(outer.operands[0], *inner.operands[1:])))
+
+
+def _joint_mutants() -> Iterator[Mutant]:
+    yield _mutant("shared input: the range of another product", Joints(check=_changed_part(_other_range)))
+    yield _mutant("shared input: ranges from the start", Joints(check=_changed_part(lambda op: _ranges(op, ()))))
+    yield _mutant("shared input: other inputs", Joints(check=_any_input, other_input=True))
+    yield _mutant("shared input: the sum left out", Joints(rows=_unsummed))
+    yield _mutant("shared input: one contiguous cut of q and kv", Joints(rows=_side_by_side, part_rows=_shards))
+
+
+def _unsummed(op: Op) -> list[Cut]:
+    return [replace(cut, kind=P, out=REPLICATED) for cut in signature(op) if cut.kind is S]
+
+
+def _side_by_side(op: Op) -> list[Cut]:
+    """Every rank makes its share of each product, side by side, as if that were its share of all."""
+    label, (one, other) = joint_label(op), features(op)
+    return [Cut(kind=P, dim=label, operands=(REPLICATED, one, other), out=label, loops=(label,))]
+
+
+def _shards(op: Op) -> list[Cut]:
+    """A shard of all products taken for a shard of one."""
+    old, (new,) = parted(op)
+    return [Cut(kind=P, dim=new, operands=(old,), out=new, loops=(old, new))]
+
+
 def mutants() -> Iterator[Mutant]:
     """All of them."""
     checks = {
@@ -105,6 +157,8 @@ def mutants() -> Iterator[Mutant]:
         "gate·up: gate left out": (("gated_projections",), _residual_left_out),
         "norm·gate·up: the norm left out": (("norm_projections",), _inner_left_out),
         "norm·gate·up: the gain left out": (("norm_projections",), _gain_left_out),
+        "norm·shared input: the norm left out": (("norm_joint",), _inner_left_out),
+        "norm·shared input: the gain left out": (("norm_joint",), _gain_left_out),
     }
     for name, (names, change) in checks.items():
         yield _mutant(name, Fusions(names=names, check=_rewritten(change)))
@@ -127,6 +181,7 @@ def mutants() -> Iterator[Mutant]:
         "gate·up: hidden cut before the nonlinearity": ("gated_projections", new(S, "k k k", PARTIAL)),
         "gate·up: summands": ("gated_projections", new(L, "P R R", PARTIAL)),
         "norm·gate·up: statistics of the own shard": ("norm_projections", new(S, "k k k k", PARTIAL)),
+        "norm·shared input: statistics of the own shard": ("norm_joint", new(S, "k k k k", PARTIAL)),
         "norm·gate·up: summands": ("norm_projections", new(L, "P R R R", PARTIAL)),
         "route·dispatch: summands of the logits": ("route_dispatch", new(L, "R P", PARTIAL)),
         "route·dispatch: rows of experts summed": ("route_dispatch", new(S, "R expert", PARTIAL, loops=("expert",))),
@@ -134,10 +189,11 @@ def mutants() -> Iterator[Mutant]:
     }
     for name, (pair, pick) in rows.items():
         yield _mutant(name, Fusions(names=(pair,), choices=pick))
+    yield from _joint_mutants()
     yield _mutant("dispatch: rows never sent", Routes(names=("dispatch",), rows=_rows_kept))
     yield _mutant("combine: rows never sent back", Routes(names=("combine",), rows=_rows_kept))
     yield _mutant("combine: rows without their weights", Routes(names=("combine",), broken=_gates_forgotten))
 
 
-def _mutant(name: str, claim: Fusions | Routes) -> Mutant:
+def _mutant(name: str, claim: Fusions | Routes | Joints) -> Mutant:
     return Mutant(name=name, rule="fuse_kernels", claim=claim)
