@@ -1,7 +1,8 @@
 """The cheapest plan of a small graph, by trying every assignment of layouts to operators: no e-graph, no extractor.
 
 An operator may run whole on all coordinates or on the first one of each axis, or be cut by a row of its signature,
-axis by axis; a named fusion may take its place and that of the operator inside. What an operator makes is brought to
+axis by axis; named fusions, one after the other, may take its place and that of the operators inside, and a product may
+be a part of what several of one input make. What an operator makes is brought to
 where its readers want it along a cheapest tree of collectives and slices, found between all layouts of the tensor.
 """
 
@@ -18,7 +19,7 @@ from rooflang.cost import CostModel
 from rooflang.ir.cut import OWNER, PARTIAL, REPLICATED, STATES, CutKind, Spec
 from rooflang.ir.graph import Graph
 from rooflang.ir.kinds.elementwise import MOVES
-from rooflang.ir.kinds.fused import FUSIONS, fuse
+from rooflang.ir.kinds.fused import NAMED, fits, fuse
 from rooflang.ir.layout import Choice, Mode, collective_of, make_mode, make_transfer
 from rooflang.ir.op import Op, op_kind, signature
 from rooflang.ir.tensor import Tensor
@@ -74,13 +75,13 @@ class Brute:
         return needed
 
     def kernels(self, op: Op) -> list[Op]:
-        """The operator, and every fusion of it with what it reads."""
-        makers = [self.graph.producer.get(t.name) for t in op.operands]
+        """The operator, every fusion of it with what it reads, of those with what they read, and so on; and as a part
+        of every joint product."""
         found = [op]
-        for fusion in FUSIONS:
-            inner = makers[fusion.operand] if fusion.operand < len(makers) else None
-            if inner is not None and (op.kind, inner.kind) == (fusion.outer, fusion.inner):
-                found.append(fuse(fusion, op, inner))
+        for outer in found:  # it grows
+            for fusion, inner in product(NAMED.values(), self.graph.ops):
+                if fits(fusion, outer, inner):
+                    found.append(fuse(fusion, outer, inner))
         return found
 
     @cached_property

@@ -16,6 +16,7 @@ from rooflang.extractors.task import Extraction, Task
 from rooflang.hw import Cluster, Mesh
 from rooflang.ir import Graph, GraphBuilder
 from rooflang.ir.blocks import split_blocks
+from rooflang.ir.joint import Joint
 
 from .brute import Brute
 
@@ -73,6 +74,26 @@ def copied() -> Graph:
     return g.build(g.op("down", "matmul", [h, g.weight("w2", "ffn hidden")], "batch hidden"))
 
 
+def gated(hidden: int = 1024) -> Graph:
+    """Norm, gate, up and their product: fusions in a chain, up to one kernel for all four."""
+    g = GraphBuilder("gated", batch=64, hidden=hidden, ffn=2048)
+    norm = g.op("norm", "rms_norm", [g.input("x", "batch hidden")], "batch hidden", over="hidden")
+    gate = g.op("gate", "matmul", [norm, g.weight("w1", "hidden ffn")], "batch ffn")
+    up = g.op("up", "matmul", [norm, g.weight("w3", "hidden ffn")], "batch ffn")
+    return g.build(g.op("y", "gated_activation", [gate, up], "batch ffn"))
+
+
+def down() -> Graph:
+    """Down-projections of one input, apart or in one kernel, with the norm before them in that too."""
+    g = GraphBuilder("down", batch=4096, hidden=1024, rank=512, latent=256)
+    norm = g.op("norm", "rms_norm", [g.input("x", "batch hidden")], "batch hidden", over="hidden")
+    outs = [
+        g.op(name, "matmul", [norm, g.weight(f"w_{name}", f"hidden {label}")], f"batch {label}")
+        for name, label in (("q", "rank"), ("kv", "latent"))
+    ]
+    return Joint(targets=(("q", "kv"),)).of(g.build(*outs))
+
+
 #: Rounding of a sum of a few costs.
 TOLERANCE = 1e-9
 
@@ -101,11 +122,13 @@ SMALL = [
     (ends, (4,)),
     (ends, (2, 2)),
     (copied, (2, 4)),
+    (gated, (4,)),
+    (down, (4,)),
 ]
 ACROSS = [(attention, (2, 2)), (megatron, (2, 4)), (residual, (8,)), (experts, (8,)), (ends, (2, 4))]
 
 #: Some millions of assignments each.
-LARGE = [(residual, (2, 2)), (experts, (2, 2))]
+LARGE = [(residual, (2, 2)), (experts, (2, 2)), (gated, (2, 2)), (down, (2, 2))]
 
 
 @pytest.mark.parametrize(("build", "mesh"), SMALL, ids=[f"{b.__name__}-{m}" for b, m in SMALL])
@@ -123,6 +146,17 @@ def test_none_of_millions_is_cheaper(build: Callable[[], Graph], mesh: tuple[int
 def test_no_assignment_is_cheaper_across_nodes(build: Callable[[], Graph], mesh: tuple[int, ...]) -> None:
     """The outer axis, or half of the only one, crosses to another node."""
     compared(build(), mesh, "h200", math.prod(mesh) // 2)
+
+
+def test_chains_and_joint_products_are_what_is_cheapest_here() -> None:
+    """What brute force and extraction agree on is a chain of fusions, and parts of one product."""
+    kernels = [
+        {mode.op.kind for block in compared(graph, (4,), "b300")["sum"].plan("").blocks.values()
+         for mode in block.modes.values()}
+        for graph in (gated(hidden=64), down())
+    ]  # fmt: skip
+    assert kernels[0] == {"norm_projections"}
+    assert "part" in kernels[1]
 
 
 def test_batches_change_what_is_cheapest() -> None:
