@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rooflang.cost.tiers import HBM, Tiers
 from rooflang.errors import PlacementError
-from rooflang.ir.blocks import Blocks
+from rooflang.ir.blocks import BlockKind, Blocks
 from rooflang.ir.cut import Spec, show_spec
 from rooflang.ir.layout import Mode, Transfer
 from rooflang.ir.op import op_kind
@@ -87,6 +87,23 @@ def lower(plan: Plan, blocks: Blocks) -> PlacedGraph:
     )
 
 
+def lower_block(plan: Plan, blocks: Blocks, kind: BlockKind, there: Mapping[Value, Tensor]) -> PlacedGraph:
+    """The first block of a kind alone, on stage 0, its input ports and the values `there` having been made before it:
+    they are its inputs beside those of the graph. Blocks of a kind differ from it in names, and in what is there."""
+    builder = _Lowering(plan, blocks)
+    ports = {(t.name, plan.boundary[blocks.port_group[(kind.name, t.name)]], 0): t for t in kind.inputs}
+    builder.made.update(ports, there)
+    builder.block(0, kind.blocks[0])
+    return PlacedGraph(
+        plan=plan,
+        blocks=blocks,
+        ops=tuple(builder.ops),
+        residents=tuple(builder.residents.values()),
+        inputs={**ports, **there, **builder.inputs},
+        outputs=frozenset(),
+    )
+
+
 class _Lowering:
     def __init__(self, plan: Plan, blocks: Blocks) -> None:
         self.plan = plan
@@ -95,7 +112,7 @@ class _Lowering:
         self.residents: dict[Value, Resident] = {}
         self.inputs: dict[Value, Tensor] = {}
         self.outputs: set[Value] = set()
-        self._made: set[Value] = set()
+        self.made: set[Value] = set()
         self._ports: set[str] = set()
         #: The operand that stands for the output of each identity that was removed, by actual names.
         self._operand: dict[str, str] = {}
@@ -125,7 +142,7 @@ class _Lowering:
 
     def _there(self, value: Value, reader: str) -> Value:
         """The value, which has to have been made."""
-        if value not in self._made:
+        if value not in self.made:
             actual, spec, stage = value
             raise PlacementError(
                 f"{reader} reads {actual} laid {show_spec(spec)} on stage {stage}, where nothing has made it yet",
@@ -180,15 +197,15 @@ class _Lowering:
 
     def _emit(self, op: LiftedOp) -> None:
         self.ops.append(op)
-        self._made.add(op.write)
+        self.made.add(op.write)
 
     def _walk(self, stage: int, label: str, tensor: Tensor, actual: str, steps: tuple[Transfer, ...]) -> None:
         """Emit the transfers of a path that no earlier reader of this tensor has emitted already. What rests is there
         without having been made."""
         for step in steps:
             value, before = (actual, step.after, stage), (actual, step.before, stage)
-            if value not in self._made:
-                rests = before in self.residents and before not in self._made
+            if value not in self.made:
+                rests = before in self.residents and before not in self.made
                 self._emit(
                     LiftedOp(
                         name=f"{actual} {step.collective}",
@@ -217,7 +234,7 @@ class _Lowering:
             group = self.blocks.port_group[(self.blocks.kind_of[label], port.name)]
             actual, spec = self._source(name), self.plan.boundary[group]
             value = (actual, spec, stage + 1)
-            if name not in self._ports or value in self._made:
+            if name not in self._ports or value in self.made:
                 continue
             self._emit(
                 LiftedOp(

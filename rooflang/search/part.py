@@ -32,7 +32,7 @@ from rooflang.search.progress import Progress
 from rooflang.search.seeds import grid_seeds
 from rooflang.search.space import Space
 from rooflang.sim.result import Overlap
-from rooflang.sim.serial import Steps, serial_steps
+from rooflang.sim.serial import Serial, Steps
 from rooflang.sim.simulate import simulate
 
 #: Where more than a few batch sizes are searched, and no other gap is asked for, the integer programme is run only
@@ -124,6 +124,7 @@ class Part:
     whole: bool = False
     interrupted: bool = False
     _full: list[int] = field(default_factory=list)
+    _serials: dict[Mesh, Serial] = field(default_factory=dict)
 
     @classmethod
     def of(cls, way: Way, stages: int, progress: Progress) -> Part:
@@ -255,20 +256,26 @@ class Part:
 
     def _steps(self, plan: Plan, ats: Sequence[int]) -> Steps:
         """A plan simulated at several batch sizes: in closed form, or where that does not hold by the engine."""
-        problem, overlap = self.way.problem, self.way.overlap
-        placed = lower(plan, problem.blocks)
-        batches = [self.way.batches[at] for at in ats]
-        found = serial_steps(placed, problem.cost(plan.mesh, np.array(batches, np.float64)), overlap)
+        found = self._serial(plan.mesh).steps(plan)
         if found is not None:
-            return found
+            return found.at(ats)
+        problem, placed = self.way.problem, lower(plan, self.way.problem.blocks)
         step_s, peak_bytes, fits = np.full(len(ats), np.inf), np.zeros(len(ats)), np.zeros(len(ats), bool)
-        for number, batch in enumerate(batches):
+        for number, at in enumerate(ats):
+            cost = problem.cost(plan.mesh, self.way.batches[at])
             try:
-                sim = simulate(placed, problem.cost(plan.mesh, batch), tokens=problem.tokens, overlap=overlap)
+                sim = simulate(placed, cost, tokens=problem.tokens, overlap=self.way.overlap)
             except (CapacityError, PlacementError):
                 continue
             step_s[number], peak_bytes[number], fits[number] = sim.step_s, sim.peak_bytes, True
         return Steps(step_s=step_s, peak_bytes=peak_bytes, fits=fits)
+
+    def _serial(self, mesh: Mesh) -> Serial:
+        """The closed form on a mesh, for all batch sizes."""
+        if mesh not in self._serials:
+            cost = self.way.problem.cost(mesh, np.array(self.way.batches, np.float64))
+            self._serials[mesh] = Serial(self.way.problem.blocks, cost, self.way.overlap)
+        return self._serials[mesh]
 
     # -- the best -------------------------------------------------------------------------------------------------
 

@@ -90,10 +90,10 @@ class Scene:
             cost.cluster,
             mesh,
             stages,
-            Traffic.of(placed, cost.assumptions),
+            Traffic.of(placed.plan, cost.assumptions),
             colour,
             tuple(overrides),
-            tier_lanes(placed),
+            tier_lanes(placed.plan),
             explicit,
         )
         models = [on_rank(replace(cost, cluster=fleet.clusters[device]), held) for device, held in kinds]

@@ -19,7 +19,7 @@ class LiftedCosts:
         """The cost on one rank; infinite where extents do not divide."""
         # The plan holds its modes and transfers, so that their ids stay theirs; hashing them is far slower.
         shared = lifted.mode or lifted.transfer
-        key = (id(shared), lifted.tensor.name) if shared else (lifted.tensor, lifted.write)
+        key = (id(shared), lifted.tensor.name, lifted.tiers) if shared else (lifted.tensor, lifted.write)
         if key not in self._known:
             self._known[key] = self._fresh(lifted)
         return self._known[key]

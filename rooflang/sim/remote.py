@@ -4,7 +4,7 @@ share their links with whatever else uses them, such as the PCIe link into a GPU
 from __future__ import annotations
 
 from rooflang.cost.tiers import HBM, lane
-from rooflang.place.lower import PlacedGraph
+from rooflang.place.plan import Plan
 from rooflang.sim.fabric import Lane
 
 
@@ -14,7 +14,7 @@ def lane_name(found: Lane) -> str:
     return name if direction in ("out", "in") else lane(name, direction)
 
 
-def tier_lanes(placed: PlacedGraph) -> tuple[Lane, ...]:
-    """The lanes to the memories in which leaves of the plan lie, beside HBM."""
-    tiers = {tier for block in placed.plan.blocks.values() for tier in block.tiers.values()} - {HBM}
+def tier_lanes(plan: Plan) -> tuple[Lane, ...]:
+    """The lanes to the memories in which leaves of a plan lie, beside HBM."""
+    tiers = {tier for block in plan.blocks.values() for tier in block.tiers.values()} - {HBM}
     return tuple((tier, direction) for tier in sorted(tiers) for direction in ("read", "write"))

@@ -14,29 +14,31 @@ running it:
   operator that makes it to the last one that reads it, by their places on the stream: at one moment exits come before
   entries, so that a value that ends and one that begins are never counted together.
 
-`tests/sim/test_serial.py` compares it with the engine on drawn plans: times agree to rounding, peaks to the byte.
+So not all layers have to be unrolled: a plan has few cases of blocks (`passage`), each stage runs some of them
+(`course`), and some values live across them (`living`). `tests/sim/test_serial.py` compares it with the engine on drawn
+plans: times agree to rounding, peaks to the byte.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from rooflang.cost.model import CostModel
 from rooflang.cost.tiers import HBM
-from rooflang.place.lower import LiftedOp, PlacedGraph, Value
-from rooflang.place.storage import storage, stored
-from rooflang.sim.build import Scene
+from rooflang.ir.blocks import Blocks
+from rooflang.place.plan import BlockPlan, Plan
 from rooflang.sim.costs import LiftedCosts
+from rooflang.sim.course import Courses, Stage
 from rooflang.sim.csr import BoolArray, FloatArray
-from rooflang.sim.emit import PER_WAVE
-from rooflang.sim.ranks import Ranks
-from rooflang.sim.remote import lane_name
+from rooflang.sim.living import Living
+from rooflang.sim.passage import BlockRuns, Sizes
+from rooflang.sim.ranks import ranks_of
+from rooflang.sim.remote import lane_name, tier_lanes
 from rooflang.sim.result import Overlap
-from rooflang.sim.schedule import BATCH
+from rooflang.sim.traffic import Traffic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -48,125 +50,91 @@ class Steps:
     peak_bytes: FloatArray
     fits: BoolArray
 
-
-def serial_steps(placed: PlacedGraph, cost: CostModel, overlap: Overlap) -> Steps | None:
-    """What the engine would find for each batch size of `cost`; None where the claim's conditions do not hold."""
-    if overlap == "two-batch" or not _in_order(placed):
-        return None
-    ranks = Scene.of(placed, cost).ranks
-    costs = LiftedCosts(cost)
-    found = _counted(placed, costs)
-    if not _plain(ranks, len(placed.plan.stages), [costs.of(op).levels_s for op, _ in found]):
-        return None
-    shape = (len(placed.plan.stages), *np.shape(np.atleast_1d(cost.sizes.get(BATCH, 1))))
-    local, exposed = np.zeros(shape), np.zeros(shape)
-    for op, count in found:
-        local[op.stage] += count * costs.of(op).local_s
-        exposed[op.stage] += count * costs.of(op).exposed_s
-    spans = np.maximum(local, exposed) if overlap == "perfect" else local + exposed
-    peaks = _peaks(placed, cost, shape)
-    held = {tier: (peaks[tier].max(axis=0), _room_bytes(cost, tier)) for tier in peaks}
-    return Steps(
-        step_s=spans.max(axis=0),
-        peak_bytes=held[HBM][0],
-        fits=np.all([peak <= room for peak, room in held.values()], axis=0),
-    )
+    def at(self, numbers: Sequence[int]) -> Steps:
+        """Of some of the batch sizes, by number."""
+        chosen = list(numbers)
+        return Steps(step_s=self.step_s[chosen], peak_bytes=self.peak_bytes[chosen], fits=self.fits[chosen])
 
 
-def _room_bytes(cost: CostModel, tier: str) -> int:
-    return round(cost.cluster.device.hbm_bytes if tier == HBM else cost.cluster.tier(tier).capacity_bytes)
+class Serial:
+    """Simulates plans at all batch sizes of a cost model. What several plans lay alike is worked out once."""
 
+    def __init__(self, blocks: Blocks, cost: CostModel, overlap: Overlap) -> None:
+        self.blocks = blocks
+        self.cost = cost
+        self.overlap = overlap
+        self._sizes = Sizes(cost)
+        self._courses = Courses(blocks)
+        self._living = Living(blocks, self._sizes)
+        self._costs = LiftedCosts(cost)
+        self._runs: dict[object, tuple[BlockPlan, BlockRuns]] = {}
 
-def _in_order(placed: PlacedGraph) -> bool:
-    """Is all of it on one stream a stage, and does each stage begin with what the one before sends last?"""
-    if placed.plan.control or any(op.stream for op in placed.ops):
-        return False
-    first: dict[int, LiftedOp] = {}
-    last_sent: dict[int, Value] = {}
-    for op in placed.ops:
-        first.setdefault(op.stage, op)
-        if op.kind == "send":
-            last_sent[op.stage + 1] = op.write
-    return all(last_sent[stage] in op.reads for stage, op in first.items() if stage in last_sent)
+    def steps(self, plan: Plan) -> Steps | None:
+        """What the engine would find for each batch size; None where the claim's conditions do not hold."""
+        if self.overlap == "two-batch" or plan.control or any(plan.streams.values()):
+            return None
+        runs = self._runs_of(plan)
+        stages = self._courses.of(plan, runs)
+        levels = frozenset[str]().union(*(run.whole.levels for run in runs.values()))
+        if stages is None or not self._plain(plan, levels):
+            return None
+        spans = [self._span_s(stage, number) for number, stage in enumerate(stages)]
+        peaks = [self._living.peaks(stage, len(stages)) for stage in stages]
+        tiers = dict.fromkeys(tier for peak in peaks for tier in peak)
+        held = {tier: np.max([peak[tier] for peak in peaks if tier in peak], axis=0) for tier in tiers}
+        return Steps(
+            step_s=np.max(spans, axis=0),
+            peak_bytes=held[HBM],
+            fits=np.all([peak <= self._room_bytes(tier) for tier, peak in held.items()], axis=0),
+        )
 
+    def _room_bytes(self, tier: str) -> int:
+        cluster = self.cost.cluster
+        return round(cluster.device.hbm_bytes if tier == HBM else cluster.tier(tier).capacity_bytes)
 
-def _plain(ranks: Ranks, stages: int, levels: list[Any]) -> bool:
-    """Is a stage one class of ranks, and has every rank links of its own, at their full rate and without detours?"""
-    if len(ranks.stage) > stages:
-        return False
-    for team in (*ranks.alone, *(team for teams in ranks.teams.values() for team in teams)):
-        loads = [load for shares in team.shares.values() for load in shares]
-        links = [link for _, link, _, _ in loads]
-        if team.extra_s or len(set(links)) < len(links) or any(load[2:] != (1, 1.0) for load in loads):
+    def _runs_of(self, plan: Plan) -> dict[str, BlockRuns]:
+        """How the blocks of each kind run."""
+        out = {}
+        for kind in self.blocks.kinds:
+            block = plan.blocks[kind.name]
+            ports = (*kind.inputs, *kind.outputs)
+            borders = tuple(plan.boundary[self.blocks.port_group[(kind.name, port.name)]] for port in ports)
+            key = (kind.name, borders, _identity(block))
+            if key not in self._runs:
+                # The plan is kept, so that the ids of its modes and transfers stay theirs.
+                self._runs[key] = block, BlockRuns(plan, self.blocks, kind, self._costs, self._sizes)
+            out[kind.name] = self._runs[key][1]
+        return out
+
+    def _span_s(self, stage: Stage, number: int) -> FloatArray:
+        """The time of a stage."""
+        sends = [self.cost.send(tensor, spec, number) for (_, spec), tensor in stage.sent.items()]
+        local = sum((send.local_s for send in sends), np.zeros(self._sizes.batches))
+        exposed = sum((send.exposed_s for send in sends), np.zeros(self._sizes.batches))
+        for passage, count in stage.counts.items():
+            local = local + count * passage.local_s
+            exposed = exposed + count * passage.exposed_s
+        return np.maximum(local, exposed) if self.overlap == "perfect" else local + exposed
+
+    def _plain(self, plan: Plan, levels: frozenset[str]) -> bool:
+        """Is a stage one class of ranks, and has every rank links of its own, at their full rate and without detours,
+        to all that the plan uses?"""
+        stages = len(plan.stages)
+        colour = (0,) * (plan.mesh.gpus * stages)
+        traffic = Traffic.of(plan, self.cost.assumptions)
+        ranks = ranks_of(self.cost.cluster, plan.mesh, stages, traffic, colour, tiers=tier_lanes(plan))
+        if len(ranks.stage) > stages:
             return False
-    names = {lane_name(lane) for team in ranks.alone for lane in team.shares}
-    return all(names.issuperset(each) for each in levels)
+        for team in (*ranks.alone, *(team for teams in ranks.teams.values() for team in teams)):
+            loads = [load for shares in team.shares.values() for load in shares]
+            links = [link for _, link, _, _ in loads]
+            if team.extra_s or len(set(links)) < len(links) or any(load[2:] != (1, 1.0) for load in loads):
+                return False
+        return all(levels <= {lane_name(lane) for lane in team.shares} for team in ranks.alone)
 
 
-def _counted(placed: PlacedGraph, costs: LiftedCosts) -> list[tuple[LiftedOp, int]]:
-    """One operator of each cost on each stage, and how many of them there are."""
-    counts: dict[tuple[int, int], int] = {}
-    example: dict[tuple[int, int], LiftedOp] = {}
-    for op in placed.ops:
-        key = (id(costs.of(op)), op.stage)  # `costs` keeps every record, and so its id
-        counts[key] = counts.get(key, 0) + 1
-        example.setdefault(key, op)
-    return [(example[key], count) for key, count in counts.items()]
-
-
-def _peaks(placed: PlacedGraph, cost: CostModel, shape: tuple[int, ...]) -> dict[str, FloatArray]:
-    """The peak of each memory of a rank of each stage, (stages, b), rounded as the engine's bytes are."""
-    waves, sizes = shape[0], dict[object, FloatArray]()
-
-    def size(tensor: Any, spec: Any) -> FloatArray:
-        key = (id(tensor), spec)
-        if key not in sizes:
-            sizes[key] = np.rint(np.broadcast_to(cost.bytes(tensor, spec), shape[1:]))
-        return sizes[key]
-
-    peaks = {tier: np.zeros(shape) for tier in dict.fromkeys([HBM, *(leaf.tier for leaf in placed.residents)])}
-    for leaf in placed.residents:
-        times = waves if leaf.tensor.role in PER_WAVE else 1
-        peaks[leaf.tier][leaf.stage] += times * size(leaf.tensor, leaf.spec)
-    place, ends = _places(placed)
-    change = [np.zeros((count + 1, *shape[1:])) for count in ends]
-    for tensor, value, first, last in _lives(placed, cost, place, ends):
-        own = size(tensor, value[1])
-        change[value[2]][first] += own
-        change[value[2]][last + 1] -= own
-    for stage, changes in enumerate(change):
-        peaks[HBM][stage] += np.cumsum(changes, axis=0).max(axis=0)
-    return peaks
-
-
-def _places(placed: PlacedGraph) -> tuple[list[int], list[int]]:
-    """The place of each operator on its stage, and how many a stage has."""
-    counts = [0] * len(placed.plan.stages)
-    places = []
-    for op in placed.ops:
-        places.append(counts[op.stage])
-        counts[op.stage] += 1
-    return places, counts
-
-
-def _lives(
-    placed: PlacedGraph, cost: CostModel, places: list[int], ends: list[int]
-) -> Iterator[tuple[Any, Value, int, int]]:
-    """(tensor, value, first place, last place) of all that takes room; what is received is there from the start."""
-    lies = storage(placed, receive_buffers=cost.assumptions.receive_buffers)
-    made: dict[Value, int] = {}
-    read: dict[Value, int] = {}
-    for op, place in zip(placed.ops, places):
-        made[op.write] = place if op.kind != "send" else 0
-        for value in op.reads:
-            home = lies.get(value)
-            if home is not None:
-                # Nothing reads on another stage than where the value lies: what is sent is a value of its own.
-                read[home] = max(place, read.get(home, 0))
-    kept = {lies[value] for value in placed.outputs}
-    for value, tensor in stored(placed, lies).items():
-        first = made.get(value, 0)
-        if value not in made and value not in read:
-            continue
-        last = ends[value[2]] - 1 if value in kept else max(first, read.get(value, first))
-        yield tensor, value, first, last
+def _identity(block: BlockPlan) -> object:
+    """What tells plans of a kind apart. Modes and transfers go by their ids: hashing them is far slower."""
+    paths = [tuple((key, tuple(map(id, path))) for key, path in each.items()) for each in (block.paths, block.exits)]
+    modes = tuple(map(id, block.modes.values()))
+    return (modes, *paths, tuple(sorted(block.tiers.items())), tuple(sorted(block.aliases.items())))

@@ -1,4 +1,4 @@
-"""Who has to talk to whom: what a placed graph asks of the groups of ranks, whatever it costs."""
+"""Who has to talk to whom: what a plan asks of the groups of ranks, whatever it costs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rooflang.assumptions import Assumptions
 from rooflang.ir.cut import OWNER, Cut, CutKind, Spec
 from rooflang.ir.layout import Mode
-from rooflang.place.lower import PlacedGraph
+from rooflang.place.plan import Plan
 
 #: Axes of a mesh, by position.
 Axes = tuple[int, ...]
@@ -43,15 +43,15 @@ class Traffic:
     sends: bool
 
     @classmethod
-    def of(cls, placed: PlacedGraph, assumptions: Assumptions) -> Traffic:
-        """What the plan of a placed graph asks for."""
+    def of(cls, plan: Plan, assumptions: Assumptions) -> Traffic:
+        """What a plan asks for."""
         teams: set[Axes] = set()
-        owners = {axis for spec in placed.plan.boundary.values() for axis in owner_axes(spec)}
-        for block in placed.plan.blocks.values():
+        owners = {axis for spec in plan.boundary.values() for axis in owner_axes(spec)}
+        for block in plan.blocks.values():
             for mode in block.modes.values():
                 teams |= {routed_axes(mode), exchange_axes(mode, assumptions)}
                 owners |= set(owner_axes(mode.out))
             for path in (*block.paths.values(), *block.exits.values()):
                 teams |= {step.axes for step in path if not step.free}
                 owners |= {axis for step in path for axis in owner_axes(step.after)}
-        return cls(teams=tuple(sorted(teams - {()})), owners=tuple(sorted(owners)), sends=len(placed.plan.stages) > 1)
+        return cls(teams=tuple(sorted(teams - {()})), owners=tuple(sorted(owners)), sends=len(plan.stages) > 1)

@@ -109,7 +109,7 @@ def test_memories_hold_what_the_simulation_finds(
         assert use.bytes <= held.get(name, 0) + len(use.entries) + 1
         assert use.share <= 1.0
     if any(block.tiers for block in plan.blocks.values()):
-        assert tier_lanes(placed)
+        assert tier_lanes(plan)
 
 
 def test_leaves_that_do_not_fit_lie_in_dram_and_the_bound_is_near() -> None:

@@ -40,7 +40,7 @@ def with_leaves_in(placed: Placed, tier: str, ending: str) -> Placed:
 def test_a_remote_leaf_is_read_at_the_rate_of_its_route(hardware: str, tier: str) -> None:
     near = placed_model(hardware=hardware)
     far = with_leaves_in(near, tier, "experts_w13")
-    assert tier_lanes(far[0]) == ((tier, "read"), (tier, "write"))
+    assert tier_lanes(far[0].plan) == ((tier, "read"), (tier, "write"))
     cluster = far[1].cluster
     one, other = (build(*placed) for placed in (near, far))
     moved = 0

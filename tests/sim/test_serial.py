@@ -9,14 +9,20 @@ import numpy as np
 import pytest
 
 from rooflang.assumptions import PAPER, PHYSICAL, Assumptions
+from rooflang.cost.model import CostModel
 from rooflang.hw import Cluster
+from rooflang.place.lower import PlacedGraph
 from rooflang.sim.result import Overlap
-from rooflang.sim.serial import serial_steps
+from rooflang.sim.serial import Serial, Steps
 from rooflang.sim.simulate import simulate
 
 from .plans import Placed, placed_model, random_layout
 
 OVERLAPS: tuple[Overlap, ...] = ("perfect", "none")
+
+
+def serial_steps(placed: PlacedGraph, cost: CostModel, overlap: Overlap) -> Steps | None:
+    return Serial(placed.blocks, cost, overlap).steps(placed.plan)
 
 
 def check(placed: Placed, batches: list[int], overlap: Overlap) -> bool:
@@ -84,7 +90,7 @@ def test_a_stage_that_may_begin_before_all_has_arrived_is_left_to_the_engine() -
 
 def test_what_runs_on_two_streams_is_left_to_the_engine() -> None:
     graph, cost = placed_model(gpus=8, dp=8)
-    streams = replace(graph, ops=(replace(graph.ops[0], stream=1), *graph.ops[1:]))
+    streams = replace(graph, plan=replace(graph.plan, streams={graph.ops[0].name: 1}))
     assert serial_steps(streams, cost, "perfect") is None
     assert serial_steps(graph, cost, "two-batch") is None
     controlled = replace(graph, plan=replace(graph.plan, control=((graph.ops[0].name, graph.ops[-1].name),)))

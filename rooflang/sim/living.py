@@ -1,0 +1,152 @@
+"""What fills the memories of a stage: leaves that rest there, and in HBM the values that live within its blocks and
+across them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from rooflang.cost.tiers import HBM
+from rooflang.ir.blocks import Blocks
+from rooflang.place.lower import Resident
+from rooflang.sim.course import Stage
+from rooflang.sim.csr import FloatArray
+from rooflang.sim.emit import PER_WAVE
+from rooflang.sim.passage import Ending, Kept, Laid, Passage, Sizes
+
+#: A block, what ends in it, and how many values of which sizes, by number, live all through it.
+_Case = tuple[Kept, tuple[Ending, ...], tuple[tuple[int, int], ...]]
+
+
+@dataclass(slots=True)
+class _Life:
+    """A home: its size by number, the block that makes it (-1: it is there from the start), and the block and the place
+    in it where it is read last."""
+
+    size: int
+    begins: int
+    ends: int
+    place: int = 0
+
+
+class Living:
+    """Peaks of memories, of stages whose blocks are those of one graph."""
+
+    def __init__(self, blocks: Blocks, sizes: Sizes) -> None:
+        self.blocks = blocks
+        self.sizes = sizes
+        users = Counter(
+            blocks.rename[label][leaf.name]
+            for label in blocks.sequence
+            for leaf in blocks.by_name[blocks.kind_of[label]].leaves
+        )
+        #: Leaves that several blocks read as one tensor, by kind and name.
+        self._common = {
+            (blocks.kind_of[label], name)
+            for label in blocks.sequence
+            for name, actual in blocks.rename[label].items()
+            if users[actual] > 1
+        }
+        self._rests: dict[Passage, dict[str, tuple[FloatArray, FloatArray]]] = {}
+        self._peaks: dict[_Case, FloatArray] = {}
+
+    def peaks(self, stage: Stage, waves: int) -> dict[str, FloatArray]:
+        """The peak (b,) of each memory of a rank of a stage that holds caches and states of so many waves."""
+        peaks = {HBM: np.max([self._peak(case) for case in self._cases(stage)], axis=0)}
+        for tier, size in self._resting(stage, waves):
+            peaks[tier] = peaks.get(tier, 0.0) + size
+        return peaks
+
+    def _resting(self, stage: Stage, waves: int) -> Iterator[tuple[str, FloatArray]]:
+        """What rests on a rank of a stage, by memory."""
+        for passage, count in stage.counts.items():
+            if passage not in self._rests:
+                own = (leaf for leaf in passage.placed.residents if not self._is_common(passage, leaf))
+                self._rests[passage] = self._by_tier(own)
+            yield from ((tier, count * (once + waves * each)) for tier, (once, each) in self._rests[passage].items())
+        seen: dict[Laid, Resident] = {}
+        for visit in stage.visits:
+            for leaf in visit.passage.placed.residents:
+                if self._is_common(visit.passage, leaf):
+                    seen.setdefault((self.blocks.rename[visit.label][leaf.name], leaf.spec), leaf)
+        yield from ((tier, once + waves * each) for tier, (once, each) in self._by_tier(seen.values()).items())
+
+    def _is_common(self, passage: Passage, leaf: Resident) -> bool:
+        return (passage.kind, leaf.name) in self._common
+
+    def _by_tier(self, leaves: Iterable[Resident]) -> dict[str, tuple[FloatArray, FloatArray]]:
+        """What leaves occupy by memory: of those that are there once, and of those of which every wave has its own."""
+        out: dict[str, tuple[FloatArray, FloatArray]] = {}
+        for leaf in leaves:
+            none = np.zeros(self.sizes.batches)
+            found = list(out.get(leaf.tier, (none, none)))
+            part = int(leaf.tensor.role in PER_WAVE)
+            found[part] = found[part] + self.sizes.rows[self.sizes.number(leaf.tensor, leaf.spec)]
+            out[leaf.tier] = (found[0], found[1])
+        return out
+
+    def _peak(self, case: _Case) -> FloatArray:
+        """The peak of the values in a block beside what rests."""
+        if case not in self._peaks:
+            kept, ends, through = case
+            self._peaks[case] = sum((count * self.sizes.rows[number] for number, count in through), kept.peak(ends))
+        return self._peaks[case]
+
+    def _cases(self, stage: Stage) -> set[_Case]:
+        """The cases that the blocks of a stage are."""
+        kept, lives = self._lives(stage)
+        ends: list[list[Ending]] = [[] for _ in kept]
+        comes: list[list[int]] = [[] for _ in range(len(kept) + 1)]
+        for life in lives:
+            comes[life.begins + 1].append(life.size)
+            if life.ends < len(kept):
+                ends[life.ends].append((life.size, life.place))
+        crowd: Counter[int] = Counter()
+        cases = set()
+        for block, (each, ending) in enumerate(zip(kept, ends)):
+            crowd.update(comes[block])
+            crowd.subtract(number for number, _ in ending)
+            through = tuple(sorted((number, count) for number, count in crowd.items() if count))
+            cases.add((each, tuple(sorted(ending)), through))
+        return cases
+
+    def _lives(self, stage: Stage) -> tuple[list[Kept], list[_Life]]:
+        """The blocks of a stage, each knowing which of its values are read after it; and what lives across them."""
+        end, buffers = len(stage.visits), self.sizes.cost.assumptions.receive_buffers
+        read = {laid: block for block, visit in enumerate(stage.visits) for laid in visit.needs}
+        read.update(dict.fromkeys((*stage.sent, *stage.outputs), end))
+        homes: dict[Laid, _Life | None] = {
+            laid: _Life(self.sizes.number(tensor, laid[1]), begins=-1, ends=0) if buffers else None
+            for laid, tensor in stage.received.items()
+        }
+        lives = [life for life in homes.values() if life is not None]
+        out: list[Kept] = []
+        for block, visit in enumerate(stage.visits):
+            passage = visit.passage
+            outlasting = (mine for mine, laid in zip(passage.makes, visit.makes) if read.get(laid, -1) > block)
+            kept = passage.kept(frozenset(outlasting))
+            actual = dict(zip((*passage.needs, *passage.makes), (*visit.needs, *visit.makes)))
+            for mine in passage.needs:
+                if actual[mine] not in homes:  # an input of the graph
+                    number = self.sizes.number(passage.input(mine), mine[1])
+                    lives.append(_Life(number, begins=-1, ends=block))
+                    homes[actual[mine]] = lives[-1]
+            for mine, place in kept.last.items():
+                _note(homes[actual[mine]], block, place)
+            own = {mine: _Life(number, begins=block, ends=block) for mine, number in kept.begins.items()}
+            lives += own.values()
+            for mine, home in kept.lies.items():
+                homes[actual[mine]] = own[home] if home in own else None if home is None else homes[actual[home]]
+            out.append(kept)
+        for laid in (*stage.sent, *stage.outputs):
+            _note(homes[laid], end, 0)
+        return out, lives
+
+
+def _note(life: _Life | None, block: int, place: int) -> None:
+    """A home, if it takes room, is read at a place of a block."""
+    if life is not None:
+        life.ends, life.place = max((life.ends, life.place), (block, place))
