@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from rooflang.cli.output import replacing
-from rooflang.cli.types import Count, Known, Seconds
+from rooflang.cli.types import Count, Known
 from rooflang.errors import RooflangError, ValueRangeError
 
 if TYPE_CHECKING:
     from rooflang.report.reproduction.setting import Scope
+    from rooflang.search.effort import Depth
 
 ALL = "all"
 
@@ -60,16 +61,16 @@ def _models() -> tuple[str, ...]:
 )
 @click.option("--gpus", type=Count(), multiple=True, help="Only clusters of so many GPUs, 8 or 64.")
 @click.option(
-    "--search-limit",
-    "limit_s",
-    default=4.0,
+    "--effort",
+    default="look",
     show_default=True,
-    type=Seconds(),
-    help="Longest time of the automatic search for one setting of the figures.",
+    type=Known("effort", lambda: ("look", "full")),
+    metavar="look|full",
+    help="How hard the automatic search tries in each setting of the figures; full takes hours.",
 )
 @click.option("--jobs", "workers", type=Count(), help="Processes to use.  [default: one for each core]")
 def command(
-    what: str, folder: str, models: tuple[str, ...], gpus: tuple[int, ...], limit_s: float, workers: int | None
+    what: str, folder: str, models: tuple[str, ...], gpus: tuple[int, ...], effort: str, workers: int | None
 ) -> None:
     """Recompute the evaluation of the RoofLang paper (arXiv 2609.12551), beside what it publishes, as Markdown.
 
@@ -79,7 +80,7 @@ def command(
     from rooflang.report.reproduction.report import PARTS, REPORT, reproduce
     from rooflang.search.progress import Progress
 
-    scope, target = _scope(models, gpus, limit_s), _folder(folder)
+    scope, target = _scope(models, gpus, effort), _folder(folder)
     progress = Progress()
     try:
         report, ran = reproduce(
@@ -100,7 +101,7 @@ def command(
         )
 
 
-def _scope(models: tuple[str, ...], gpus: tuple[int, ...], limit_s: float) -> Scope:
+def _scope(models: tuple[str, ...], gpus: tuple[int, ...], effort: str) -> Scope:
     """All of the evaluation, or the part that was asked for. Raises `ValueRangeError`."""
     from rooflang.report.reproduction.setting import GPUS, MODELS, Scope
 
@@ -110,7 +111,7 @@ def _scope(models: tuple[str, ...], gpus: tuple[int, ...], limit_s: float) -> Sc
     return Scope(
         models=tuple(model for model in MODELS if model in models) or MODELS,
         gpus=tuple(count for count in GPUS if count in gpus) or GPUS,
-        limit_s=limit_s,
+        effort=cast("Depth", effort),
     )
 
 

@@ -41,7 +41,7 @@ EXAMPLES = (
     _example("kimi-k3", "decode", 2**16, "gb300", 64, batch=1024, dp=64),
     _example("deepseek-v4-pro", "prefill", 2**16, "h200", 64, batch=64, dp=64),
     _example("deepseek-v4-pro", "prefill", 2**20, "b300", 16, batch=1, cp=16),
-    _example("kimi-k3", "prefill", 2**16, "gb300", 64, batch=64, dp=64),
+    _example("kimi-k3", "prefill", 2**16, "gb300", 64, batch=16, dp=16, cp=4),
 )
 
 
@@ -63,47 +63,63 @@ def attribution_jobs(scope: Scope) -> Iterator[Job]:
 
 
 def attributed(*, assumptions: str, layout: Mapping[str, int], **asked: Any) -> dict[str, Any]:
-    """Step times under both profiles, and under each with one of its assumptions taken from the other."""
+    """Step times and peaks of memory under both profiles, and under each with one of its assumptions taken from the
+    other."""
     step_s: dict[str, float | None] = {}
+    peak_bytes: dict[str, float | None] = {}
     for base, other in ((PAPER, PHYSICAL), (PHYSICAL, PAPER)):
-        step_s[base.name] = _step_s(asked, layout, base)
-        for field in differing():
-            changed = replace(base, **{field: getattr(other, field)})
-            step_s[f"{base.name} {field}"] = _step_s(asked, layout, changed)
-    return {"step_s": step_s}
+        changed = {f"{base.name} {field}": replace(base, **{field: getattr(other, field)}) for field in differing()}
+        for name, taken in {base.name: base, **changed}.items():
+            step_s[name], peak_bytes[name] = _step(asked, layout, taken)
+    return {"step_s": step_s, "peak_bytes": peak_bytes}
 
 
-def _step_s(asked: Mapping[str, Any], layout: Mapping[str, int], assumptions: Assumptions) -> float | None:
-    """The step time; None where it does not fit."""
+def _step(
+    asked: Mapping[str, Any], layout: Mapping[str, int], assumptions: Assumptions
+) -> tuple[float, int] | tuple[None, None]:
+    """The step time and the peak of memory; None where it does not fit."""
     try:
-        return prepare(**{**asked, **layout}, assumptions=assumptions).point().sim.step_s
+        sim = prepare(**{**asked, **layout}, assumptions=assumptions).point().sim
     except CapacityError:
-        return None
+        return None, None
+    return sim.step_s, sim.peak_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attributed:
-    """An example with its step times: by profile, and by `PROFILE FIELD`, the profile with this field of the other."""
+class Effects:
+    """A quantity of an example by profile, and by `PROFILE FIELD`, the profile with this field of the other."""
 
-    example: Example
-    step_s: Mapping[str, float | None]
+    amount: Mapping[str, float | None]
 
     @property
     def whole(self) -> float | None:
-        """By how much longer a step takes under `physical` than under `paper`."""
-        return _ratio(self.step_s["physical"], self.step_s["paper"])
+        """By how much more it is under `physical` than under `paper`."""
+        return _ratio(self.amount["physical"], self.amount["paper"])
 
     def added(self, field: str) -> float | None:
-        """By how much longer it takes if `paper` gives up this assumption alone."""
-        return _ratio(self.step_s[f"paper {field}"], self.step_s["paper"])
+        """By how much more it is if `paper` gives up this assumption alone."""
+        return _ratio(self.amount[f"paper {field}"], self.amount["paper"])
 
     def removed(self, field: str) -> float | None:
-        """By how much longer it takes under `physical` than if that gave up this assumption alone."""
-        return _ratio(self.step_s["physical"], self.step_s[f"physical {field}"])
+        """By how much more it is under `physical` than if that gave up this assumption alone."""
+        return _ratio(self.amount["physical"], self.amount[f"physical {field}"])
+
+    def most(self, field: str) -> float:
+        """The larger one of both, whatever its sign."""
+        return max(abs(self.added(field) or 0.0), abs(self.removed(field) or 0.0))
 
 
 def _ratio(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else one / other - 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attributed:
+    """An example with its step times and its peaks of memory."""
+
+    example: Example
+    step: Effects
+    peak: Effects
 
 
 def attributed_examples(results: Mapping[str, Mapping[str, Any]]) -> list[Attributed]:
@@ -112,5 +128,6 @@ def attributed_examples(results: Mapping[str, Mapping[str, Any]]) -> list[Attrib
     for example in EXAMPLES:
         data = results.get(f"assumptions/{example.setting.stem}-{example.layout['batch']}")
         if data is not None:
-            out.append(Attributed(example=example, step_s=data["step_s"]))
+            step, peak = (Effects(amount=data[name]) for name in ("step_s", "peak_bytes"))
+            out.append(Attributed(example=example, step=step, peak=peak))
     return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -13,7 +14,13 @@ from rooflang.report.needs import model_needs
 from rooflang.report.reproduction.frontiers import Curve
 from rooflang.report.reproduction.jobs import Job
 from rooflang.report.reproduction.setting import PROFILES, Scope, Setting
-from rooflang.search.api import optimize
+from rooflang.search.evaluate import evaluate
+from rooflang.search.fix import FREE
+from rooflang.search.grid import grid_candidates
+from rooflang.search.point import Point
+from rooflang.search.problem import Problem
+from rooflang.search.progress import Progress
+from rooflang.search.sizes import batch_sizes
 
 #: An end of a curve is explained by a formula if it reaches at least this part of what the formula says, which is a
 #: ceiling for one device, and no more than the ceiling with the other margin: weights that are shared out over GPUs
@@ -47,14 +54,29 @@ def _scoped(model: str, context: int, gpus: int) -> Setting:
 def scoped_peak(*, hardware: str, gpus: int, domain: int, **asked: Any) -> dict[str, Any]:
     """The point of most throughput, and the share of routing (router, dispatch and combine) in its run without
     overlap."""
-    try:
-        found = optimize(**asked, hardware=Cluster.of(hardware, gpus, domain=domain), search="grid")
-    except CapacityError:
+    best = _grid_peak(Problem.of(**asked, hardware=Cluster.of(hardware, gpus, domain=domain)))
+    if best is None:
         return {"tok_s_gpu": None, "routing": None, "batch": None, "pp": None}
-    best = found.frontier[-1]
     groups = best.sim.groups_s
     routing = sum(groups.get(group, 0.0) for group in ("dispatch", "router")) / sum(groups.values())
     return {"tok_s_gpu": best.sim.tok_s_gpu, "routing": routing, "batch": best.batch, "pp": best.pp}
+
+
+def _grid_peak(problem: Problem) -> Point | None:
+    """The grid's point of most throughput that fits. What costs promise is an upper limit of what comes out, so that
+    few candidates have to be simulated."""
+    found = grid_candidates(
+        problem, FREE.degrees(problem, None), batch_sizes(problem, None), "perfect", Progress(sink=lambda _: None)
+    )
+    best: Point | None = None
+    for candidate in sorted(found, key=lambda each: each.step_s / each.batch):
+        promised = candidate.batch * problem.tokens / (candidate.step_s * problem.cluster.gpus)
+        if best is not None and promised <= best.sim.tok_s_gpu:
+            break
+        with suppress(CapacityError):
+            point = evaluate(problem, candidate.plan, candidate.batch, overlap="perfect")
+            best = point if best is None or point.sim.tok_s_gpu > best.sim.tok_s_gpu else best
+    return best
 
 
 #: Gains that differ by less are alike.

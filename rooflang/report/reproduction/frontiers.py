@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rooflang.errors import CapacityError, LimitReached
+from rooflang.errors import CapacityError
 from rooflang.report.reproduction.jobs import Job
 from rooflang.report.reproduction.setting import PROFILES, Scope, Setting
 from rooflang.search.api import optimize
@@ -16,8 +16,8 @@ from rooflang.search.point import Point, Result
 #: Ways to search, the paper's own first.
 SEARCHES: tuple[Search, ...] = ("grid", "egraph")
 
-#: Batch sizes of the automatic search; the grid is swept at all powers of two.
-LADDER = tuple(4**k for k in range(11))
+#: Batch sizes of the automatic search, those of the grid among them.
+BATCHES = tuple(2**k for k in range(18))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,21 +69,19 @@ def frontier_jobs(scope: Scope, series: Iterable[Series] = SERIES) -> Iterator[J
                     **setting.asked(),
                     "search": each.search,
                     "assumptions": each.assumptions,
-                    **({"batch": LADDER, "limit_s": scope.limit_s} if each.search == "egraph" else {}),
+                    **({"batch": BATCHES, "effort": scope.effort} if each.search == "egraph" else {}),
                 },
                 weight=_weight(setting, each),
             )
 
 
-def search_setting(*, limit_s: float = float("inf"), **asked: Any) -> dict[str, Any]:
+def search_setting(**asked: Any) -> dict[str, Any]:
     """Search a setting, in one process: it is one of many jobs. Arguments are those of `optimize`. What does not fit at
     all is an answer, too."""
     try:
-        found = optimize(**asked, time_limit_s=limit_s, jobs=1)
+        found = optimize(**asked, jobs=1)
     except CapacityError as error:
         return {"points": [], "stopped_by": "complete", "refusal": error.what}
-    except LimitReached:
-        return {"points": [], "stopped_by": "time limit", "refusal": "no plan within the time limit"}
     return {"points": list(_slim(found)), "stopped_by": found.stopped_by, "refusal": ""}
 
 

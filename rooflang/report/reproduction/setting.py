@@ -14,15 +14,13 @@ from rooflang.hw import Cluster
 from rooflang.models import Workload, load
 from rooflang.models.workload import Stage
 from rooflang.report.numbers import show_count
+from rooflang.search.effort import Depth
 
 MODELS = ("deepseek-v4-flash", "glm-5.3", "deepseek-v4-pro", "kimi-k3")
 STAGES: tuple[Stage, ...] = ("prefill", "decode")
 CONTEXTS = (2**16, 2**20)
 GPUS = (8, 64)
 HARDWARE = ("h200", "gh200", "b300", "gb300")
-
-#: Longest time of the automatic search for one setting, so that all of it takes two cores half an hour.
-LIMIT_S = 4.0
 
 #: The paper's own assumptions first.
 PROFILES = ("paper", "physical")
@@ -71,19 +69,19 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The part of the evaluation that is computed: all of it, or some of the models, GPU counts and platforms; and the
-    longest time that the automatic search has for one setting."""
+    """The part of the evaluation that is computed: all of it, or some of the models, GPU counts and platforms; and how
+    hard the automatic search tries in each setting."""
 
     models: tuple[str, ...] = MODELS
     stages: tuple[str, ...] = STAGES
     contexts: tuple[int, ...] = CONTEXTS
     gpus: tuple[int, ...] = GPUS
     hardware: tuple[str, ...] = HARDWARE
-    limit_s: float = LIMIT_S
+    effort: Depth = "look"
 
     @property
     def whole(self) -> bool:
-        return self == Scope(limit_s=self.limit_s)
+        return self == Scope(effort=self.effort)
 
     def settings(self) -> Iterator[Setting]:
         """Every setting, in the order of the figures."""

@@ -9,7 +9,7 @@ from rooflang.report.markdown import markdown_table
 from rooflang.report.numbers import show_count, show_error, show_rate, show_share
 from rooflang.report.reproduction.checks import CurveEnd, Gain, Gains, curve_ends, gains
 from rooflang.report.reproduction.figures import NUMBERS, draw_grid, draw_searches
-from rooflang.report.reproduction.frontiers import LADDER, Curve
+from rooflang.report.reproduction.frontiers import BATCHES, Curve
 from rooflang.report.reproduction.interactive import PAGE, write_page
 from rooflang.report.reproduction.part import Done
 from rooflang.report.reproduction.points import published_points
@@ -51,8 +51,7 @@ def _intro(done: Done) -> str:
     refused = [curve for curve in done.select(search="grid", assumptions="paper") if not curve.points]
     text = (
         "Throughput over interactivity: the grid of the paper (DP, CP, PP, batch sizes 2ⁿ until out of memory), and "
-        f"the automatic search at batch sizes 4ⁿ up to {LADDER[-1]:,}, at most {done.scope.limit_s:g} s for each "
-        "setting. "
+        f"the automatic search at batch sizes 2ⁿ up to {BATCHES[-1]:,} with the effort `{done.scope.effort}`. "
     )
     if written:
         text += f"[{PAGE}]({PAGE}) has all curves with plan and bottleneck of each point under the pointer. "
@@ -110,29 +109,30 @@ def _gains(done: Done) -> str:
         for stage in done.scope.stages:
             grid = done.select(stage=stage, assumptions=profile, search="grid")
             egraph = done.select(stage=stage, assumptions=profile, search="egraph")
-            found = gains(grid, egraph, LADDER)
+            found = gains(grid, egraph, BATCHES)
             notes += _missing(profile, egraph, found)
             if found.gains:
                 rows.append(_gain_row(profile, stage, found))
-    heads = (*_GAIN_HEADS, "right end: mean", "most")
+    heads = (*_GAIN_HEADS, "peak: mean", "most", "right end: mean", "most")
     text = (
         "Throughput of the best plan of the search over that of the grid's, at each batch size of each setting that "
-        "both have; and, for each setting, the highest interactivity of the one over that of the other:\n\n"
-        + markdown_table(heads, rows)
+        "both have; and, for each setting, the highest throughput and the highest interactivity of the one over those "
+        "of the other:\n\n" + markdown_table(heads, rows)
     )
     return "\n\n".join([text, *_by_model(done), *notes])
 
 
 #: What a row says about the gains of a profile in a stage.
-_GAIN_HEADS = ("<profile", "<stage", "compared", "≥ grid", "least", "mean", "most", "<most where")
+_GAIN_HEADS = ("<profile", "<stage", "settings", "compared", "≥ grid", "least", "mean", "most", "<most where")
 
 
 def _gain_row(profile: str, stage: str, found: Gains) -> tuple[str, ...]:
     kept = len(found.gains) - len(found.losses)
     most = found.largest
     figures = (show_share_signed(value) for value in (found.smallest.gain, found.mean, most.gain))
-    reach = (show_share_signed(value) for value in (fmean(found.reach), max(found.reach)))
-    return (profile, stage, str(len(found.gains)), str(kept), *figures, _where(most), *reach)
+    ends = (show_share_signed(value) for end in (found.peaks, found.reach) for value in (fmean(end), max(end)))
+    counts = (len(found.reach), len(found.gains), kept)
+    return (profile, stage, *map(str, counts), *figures, _where(most), *ends)
 
 
 def _where(gain: Gain) -> str:
@@ -161,7 +161,7 @@ def _by_model(done: Done) -> list[str]:
                         ]
                         grid = [curve for curve in mine if curve.series.search == "grid"]
                         egraph = [curve for curve in mine if curve.series.search == "egraph"]
-                        found = gains(grid, egraph, LADDER)
+                        found = gains(grid, egraph, BATCHES)
                         cells.append(
                             f"{show_share_signed(found.mean)}, to {show_share_signed(found.largest.gain)}"
                             if found.gains
@@ -178,7 +178,7 @@ def _missing(profile: str, egraph: Sequence[Curve], found: Gains) -> list[str]:
     stopped = [curve for curve in egraph if curve.stopped_by != "complete"]
     if stopped:
         names = "; ".join(str(curve.setting) for curve in stopped[:_LONGEST])
-        notes.append(f"Under `{profile}` the time limit ended {len(stopped)} searches ({names}).")
+        notes.append(f"Under `{profile}` {len(stopped)} searches did not come to their end ({names}).")
     if found.only_grid:
         where = "; ".join(f"{curve.setting}, batch {show_count(batch)}" for curve, batch in found.only_grid[:_LONGEST])
         notes.append(f"Under `{profile}` the search has no point at {len(found.only_grid)} batch sizes ({where}).")

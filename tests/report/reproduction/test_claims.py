@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rooflang.hw import Cluster
-from rooflang.report.reproduction.claims import EndVerdict, ScopeRow, curve_ends, scope_holds, scope_jobs
+from rooflang.report.reproduction.claims import EndVerdict, ScopeRow, curve_ends, scope_holds, scope_jobs, scoped_peak
 from rooflang.report.reproduction.setting import Scope
+from rooflang.search.api import optimize
 from tests.report.reproduction.curves import curve, point
 
 
@@ -48,3 +49,13 @@ def test_each_scope_is_a_job() -> None:
     jobs = list(scope_jobs(Scope(models=("kimi-k3",), contexts=(2**16,))))
     assert {(job.asked["gpus"], job.asked["domain"]) for job in jobs} == {(64, 8), (64, 64), (72, 72)}
     assert len(jobs) == 6
+
+
+def test_the_peak_of_a_scope_is_that_of_the_whole_grid() -> None:
+    asked = {"model": "deepseek-v4-flash", "stage": "decode", "context": 2**16, "assumptions": "paper"}
+    peak = scoped_peak(**asked, hardware="gb300", gpus=8, domain=4)
+    grid = optimize(**asked, hardware=Cluster.of("gb300", 8, domain=4), search="grid").frontier[-1]
+    assert (peak["tok_s_gpu"], peak["batch"], peak["pp"]) == (grid.sim.tok_s_gpu, grid.batch, grid.pp)
+    assert 0.0 < peak["routing"] < 1.0
+    nothing = scoped_peak(**{**asked, "model": "kimi-k3", "context": 2**20}, hardware="gb300", gpus=4, domain=4)
+    assert set(nothing.values()) == {None}

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from rooflang.errors import CapacityError, LimitReached
+from rooflang.errors import CapacityError
 from rooflang.report.reproduction import frontiers
-from rooflang.report.reproduction.frontiers import LADDER, SERIES, curves, frontier_jobs, search_setting
+from rooflang.report.reproduction.frontiers import BATCHES, SERIES, curves, frontier_jobs, search_setting
 from rooflang.report.reproduction.setting import Scope
 from tests.report.reproduction.curves import curve, point
 
 ONE = Scope(models=("deepseek-v4-flash",), stages=("decode",), contexts=(2**16,), gpus=(8,), hardware=("b300",))
+(ONE_SETTING,) = ONE.settings()
 
 
 def test_every_setting_has_a_job_for_each_series() -> None:
@@ -20,7 +21,8 @@ def test_every_setting_has_a_job_for_each_series() -> None:
     assert len(jobs) == len({job.name for job in jobs}) == 128 * 4
     assert len(SERIES) == 4
     for job in frontier_jobs(ONE):
-        assert job.asked.get("batch") == (LADDER if job.asked["search"] == "egraph" else None)
+        searched = job.asked["search"] == "egraph"
+        assert (job.asked.get("batch"), job.asked.get("effort")) == ((BATCHES, "look") if searched else (None, None))
 
 
 def test_a_setting_is_searched_and_told_as_a_curve() -> None:
@@ -39,21 +41,21 @@ def test_a_setting_is_searched_and_told_as_a_curve() -> None:
     assert found.best(64) is None
 
 
-@pytest.mark.parametrize(
-    ("error", "stopped_by", "said"),
-    [(CapacityError("too large"), "complete", "too large"), (LimitReached("late"), "time limit", "time limit")],
-)
-def test_what_has_no_point_says_why(
-    monkeypatch: pytest.MonkeyPatch, error: Exception, stopped_by: str, said: str
-) -> None:
+def test_what_has_no_point_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(**asked: Any) -> None:
-        raise error
+        raise CapacityError("too large")
 
     monkeypatch.setattr(frontiers, "optimize", nothing)
-    data = search_setting(model="kimi-k3")
-    assert data["points"] == []
-    assert data["stopped_by"] == stopped_by
-    assert said in data["refusal"]
+    assert search_setting(model="kimi-k3") == {"points": [], "stopped_by": "complete", "refusal": "too large"}
+
+
+def test_the_search_is_nowhere_behind_the_grid() -> None:
+    asked = {**ONE_SETTING.asked(), "assumptions": "paper", "batch": (8, 512)}
+    grid, egraph = (search_setting(**asked, search="grid"), search_setting(**asked, search="egraph", effort="look"))
+    for batch in (8, 512):
+        theirs, ours = (max(p["tok_s_gpu"] for p in found["points"] if p["batch"] == batch) for found in (grid, egraph))
+        assert ours >= theirs * (1 - 1e-9)
+    assert all(point["bound_s"] <= point["step_s"] for point in egraph["points"])
 
 
 def test_a_frontier_is_in_order_and_without_what_is_beaten() -> None:

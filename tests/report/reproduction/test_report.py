@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rooflang.errors import GraphError
-from rooflang.report.reproduction import frontiers, report
+from rooflang.report.reproduction import frontiers, report, show_frontiers
 from rooflang.report.reproduction.cases import CASES, case_jobs
 from rooflang.report.reproduction.part import Done
 from rooflang.report.reproduction.report import PARTS, reproduce
@@ -86,9 +85,12 @@ def test_assumptions_are_told_apart(tmp_path: Path) -> None:
     step_s = {"paper": 1.0, "physical": 1.5, **{f"paper {name}": 1.0 for name in differing()}}
     step_s |= {f"physical {name}": 1.5 for name in differing()}
     step_s |= {"paper kv_append": 1.25, "physical kv_append": 1.2}
-    text = PARTS["assumptions"].show(done("assumptions", tmp_path, SMALL, attributed={"step_s": step_s}))
+    peak_bytes = {name: 2e9 if "receive_buffers" in name else 1e9 for name in step_s}
+    found = {"step_s": step_s, "peak_bytes": peak_bytes}
+    text = PARTS["assumptions"].show(done("assumptions", tmp_path, SMALL, attributed=found))
     assert "| longer by | +50.0% | +50.0% |" in text
     assert "| `kv_append` | +25.0%, +25.0% |" in text
+    assert "| `receive_buffers` | +100.0%, -50.0% |" in text
     assert "Without effect in all of these" in text
 
 
@@ -110,7 +112,8 @@ def test_figures_say_what_was_gained_and_where(tmp_path: Path) -> None:
     results = {job.name: result(job) for job in PARTS["figures"].jobs(SMALL)}
     text = PARTS["figures"].show(Done(scope=SMALL, results=results, folder=tmp_path))
     assert (
-        "| paper | decode | 2 | 2 | +50.0% | +50.0% | +50.0% | deepseek-v4-flash decode 64k, 8 b300, batch 64 |" in text
+        "| paper | decode | 1 | 2 | 2 | +50.0% | +50.0% | +50.0% | deepseek-v4-flash decode 64k, 8 b300, batch 64 |"
+        in text
     )
     assert "inside the axes" in text
     assert (tmp_path / "figures.html").is_file()
@@ -140,9 +143,10 @@ def test_real_points_of_one_setting(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_real_slice_of_the_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frontiers, "LADDER", (16, 1024))
+    monkeypatch.setattr(frontiers, "BATCHES", (16, 1024))
+    monkeypatch.setattr(show_frontiers, "BATCHES", (16, 1024))
     assert report.PARTS["figures"].draws
-    text, ran = reproduce(("figures",), tmp_path, calm(), scope=replace(SMALL, limit_s=300.0))
+    text, ran = reproduce(("figures",), tmp_path, calm(), scope=SMALL)
     assert len(ran.results) == 4
-    assert "| paper | decode | 2 | 2 |" in text
-    assert "| physical | decode | 2 | 2 |" in text
+    assert "| paper | decode | 1 | 2 | 2 |" in text
+    assert "| physical | decode | 1 | 2 | 2 |" in text
