@@ -82,8 +82,7 @@ def _live(net: Network, task: Task, start: int, kind: CostedKind, value: int) ->
     for number in kind.makers[value]:
         mode = kind.modes[number]
         out[start + number] = output_bytes(kind, mode, at, buffers=buffers)
-        if buffers:
-            out[start + number] += operand_bytes(kind, mode, at)
+        out[start + number] += operand_bytes(kind, mode, at) if buffers else kind.gathered_bytes(mode, at)
     if not buffers and kind.makers[value]:
         reads = [{read.value for read in kind.modes[number].reads} for number in kind.makers[value]]
         for source in set.intersection(*reads):

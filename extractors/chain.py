@@ -93,7 +93,7 @@ class Chain:
         points = tuple((task.at, Weights(local=share, exposed=1.0 - share)) for share in shares)
         try:
             least = list(self._least(found, points, limit))
-            if len(self.costed.tiers) > 1:
+            if self.costed.spares:
                 least += self._dear(found, cheapest(np.max(least, axis=0))[0], limit)
             value, counts = cheapest(np.max(least, axis=0))
         except LimitReached:

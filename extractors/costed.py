@@ -19,7 +19,7 @@ from rooflang.errors import PlacementError
 from rooflang.extractors.layouts import FloatArray, Layouts
 from rooflang.extractors.names import Names
 from rooflang.extractors.pricing import BATCH, Pricing
-from rooflang.extractors.resting import Kernel, Resting, shared_leaves
+from rooflang.extractors.resting import Kernel, Rest, Resting, once_made, shared_leaves
 from rooflang.ir.blocks import BlockKind, Blocks
 from rooflang.ir.cut import OWNER, REPLICATED, Spec
 from rooflang.ir.layout import Mode, Transfer
@@ -38,12 +38,14 @@ class Read:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafRead:
-    """Operand `operand` of a kernel: a weight, cache or state at rest in layout `spec`, in memory `tier`."""
+    """Operand `operand` of a kernel: a weight, cache or state at rest in layout `spec`, in memory `tier`. A weight
+    may be gathered from there for the kernel, into a buffer beside what rests."""
 
     operand: int
     leaf: str
     spec: Spec
     tier: str = HBM
+    gather: Transfer | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -90,6 +92,11 @@ class CostedKind:
     leaf_bytes: Mapping[tuple[str, Spec], FloatArray]
     aliases: Mapping[str, str]
 
+    def gathered_bytes(self, mode: CostedMode, at: int) -> float:
+        """What the weights that are gathered for a kernel occupy while it runs."""
+        gathers = (read for read in mode.leaves if read.gather is not None)
+        return sum(float(self.leaf_bytes[read.leaf, mode.mode.operands[read.operand]][at]) for read in gathers)
+
     @cached_property
     def leaf(self) -> dict[str, Tensor]:
         """Leaves by name."""
@@ -132,6 +139,12 @@ class CostedGraph:
     kinds: Mapping[str, CostedKind]
     borders: Mapping[int, tuple[Spec, ...]]
     tiers: tuple[str, ...] = (HBM,)
+
+    @cached_property
+    def spares(self) -> bool:
+        """Is there a choice of how leaves rest, so that a plan may take less of HBM than its kernels read?"""
+        kinds = self.kinds.values()
+        return len(self.tiers) > 1 or any(r.gather for kind in kinds for mode in kind.modes for r in mode.leaves)
 
     @classmethod
     def of(
@@ -178,18 +191,25 @@ def _borders(blocks: Blocks, frozen: Mapping[str, FrozenBlock]) -> dict[int, tup
     return found
 
 
+_AS_READ = Rest()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Draft:
-    """A mode whose leaves lie in the memories `where`, with its costs (b,)."""
+    """A mode whose leaves rest as `where` says, with its costs (b,)."""
 
     mode: Mode
-    where: Mapping[str, str]
+    where: Mapping[str, Rest]
     local_s: FloatArray
     exposed_s: FloatArray
 
+    def rest(self, leaf: str) -> Rest:
+        """How a leaf rests."""
+        return self.where.get(leaf, _AS_READ)
+
     def tier(self, tensor: Tensor, names: Names) -> str:
         """The memory in which a tensor of the mode lies."""
-        return self.where.get(names.leaf_of(tensor.name)[0], HBM) if self.where else HBM
+        return self.rest(names.leaf_of(tensor.name)[0]).tier if self.where else HBM
 
 
 def _costed(
@@ -200,13 +220,17 @@ def _costed(
     tiers: tuple[str, ...],
 ) -> CostedKind:
     names = Names(block)
-    resting = Resting.of(blocks, block, names, tiers)
+    if tiers != (HBM,) or any(step.tensor not in names.number for step in block.transfers):
+        block = once_made(block, names)
+    resting = Resting.of(blocks, block, names, tiers, pricing.room_bytes, pricing.cost.mesh.gpus)
     owners = _owners_needed(block.modes)
     drafts = [draft for mode in block.modes for draft in _drafts(mode, names, resting, pricing, owners)]
     values = _values(blocks, block, resting, drafts, pricing, borders, owners)
     shape = (len(drafts), pricing.batches)
     held = {(leaf.name, spec): pricing.bytes(leaf, spec) for draft in drafts
-            for _, leaf, spec in _leaf_reads(draft.mode, names)}  # fmt: skip
+            for _, leaf, read in _leaf_reads(draft.mode, names)
+            for gather in [draft.rest(leaf.name).gather]
+            for spec in ([read] if gather is None else [read, gather.before])}  # fmt: skip
     return CostedKind(
         kind=block.kind,
         values=values,
@@ -225,11 +249,16 @@ def _drafts(mode: Mode, names: Names, resting: Resting, pricing: Pricing, owners
     if any(names[t.name] == names[mode.op.output.name] for t in mode.op.operands):
         return
     for where in resting.where(mode):
-        lies = ((i, where.get(names.leaf_of(t.name)[0], HBM)) for i, t in enumerate(mode.op.operands if where else ()))
+        leaf_of = [names.leaf_of(t.name)[0] for t in mode.op.operands] if where else []
+        lies = [(index, where[leaf].tier) for index, leaf in enumerate(leaf_of) if leaf in where]
         cost = pricing.mode(mode, tuple((index, tier) for index, tier in lies if tier != HBM))
-        local = pricing.spread(cost.local_s)
+        local, exposed = pricing.spread(cost.local_s), pricing.spread(cost.exposed_s)
+        for index, leaf in enumerate(leaf_of):
+            gather = where[leaf].gather if leaf in where else None
+            if gather is not None:
+                exposed = exposed + pricing.transfer_s(mode.op.operands[index], gather)
         if np.any(np.isfinite(local)):
-            yield _Draft(mode=mode, where=where, local_s=local, exposed_s=pricing.spread(cost.exposed_s))
+            yield _Draft(mode=mode, where=where, local_s=local, exposed_s=exposed)
 
 
 def _leaf_reads(mode: Mode, names: Names) -> Iterator[tuple[int, Tensor, Spec]]:
@@ -326,8 +355,15 @@ def _numbered(draft: _Draft, names: Names, values: tuple[Value, ...]) -> CostedM
         if names[tensor.name] in names.number
     )
     leaves = tuple(
-        LeafRead(operand=index, leaf=leaf.name, spec=spec, tier=draft.where.get(leaf.name, HBM))
+        LeafRead(
+            operand=index,
+            leaf=leaf.name,
+            spec=spec if rest.gather is None else rest.gather.before,
+            tier=rest.tier,
+            gather=rest.gather,
+        )
         for index, leaf, spec in _leaf_reads(mode, names)
+        for rest in [draft.rest(leaf.name)]
     )
     made = names.number[names[mode.op.output.name]]
     return CostedMode(mode=mode, value=made, out=layout(mode.op.output, mode.out), reads=reads, leaves=leaves)

@@ -78,7 +78,7 @@ def extract(
         if np.isfinite(cutoff_s) or sweep.best is not None:
             sweep.probe()
         sweep.limit = LIMIT
-        short = len(task.costed.tiers) > 1  # other memories are looked at where HBM is short
+        short = task.costed.spares  # other ways to rest are looked at where HBM is short
         if short:
             sweep.probe()
         if short or least_bytes(task)[task.at] > task.all_room_bytes:

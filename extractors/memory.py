@@ -92,12 +92,12 @@ def lying_bytes(value: Value, layout: int, at: int) -> float:
 
 
 def operand_bytes(kind: CostedKind, mode: CostedMode, at: int) -> float:
-    """What a kernel's operands occupy beside leaves; those that may be slices of one value count once."""
+    """What a kernel's operands occupy beside leaves at rest; those that may be slices of one value count once."""
     held: dict[int, float] = {}
     for read in mode.reads:
         size = lying_bytes(kind.values[read.value], read.layout, at)
         held[read.value] = max(size, held.get(read.value, 0.0))
-    return sum(held.values())
+    return sum(held.values()) + kind.gathered_bytes(mode, at)
 
 
 def left_behind(task: Task, load: Load, kind: CostedKind) -> Iterable[tuple[int, str, int, int]]:
@@ -167,6 +167,7 @@ def _largest(task: Task, kind: CostedKind, used: Choice) -> tuple[str, float]:
             size += operand_bytes(kind, mode, task.at)
         else:
             # What a transfer delivers is free, and keeps its source.
+            size += kind.gathered_bytes(mode, task.at)
             sources = {used[read.value] for read in mode.reads if read.value in used}
             size += sum(output_bytes(kind, kind.modes[source], task.at, buffers=False) for source in sources)
         best = max(best, (f"operands and output of {mode.mode.op.name}", size), key=lambda entry: entry[1])

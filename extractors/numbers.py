@@ -157,11 +157,12 @@ def _stand_ins(kind: CostedKind) -> tuple[BoolArray, ...]:
 
 
 def _bytes(kind: CostedKind, at: int) -> list[FloatArray]:
-    """What each mode's leaves occupy in each memory, and its output."""
+    """What each mode's leaves occupy in each memory, what is gathered for it, and its output."""
     tiers = sorted({read.tier for mode in kind.modes for read in mode.leaves})
     leaves = [
         [sum(kind.leaf_bytes[(r.leaf, r.spec)][at] for r in mode.leaves if r.tier == tier) for mode in kind.modes]
         for tier in tiers
     ]
     made = [output_bytes(kind, mode, at, buffers=True) for mode in kind.modes]
-    return [np.array(each, np.float64) for each in (*leaves, made)]
+    gathered = [kind.gathered_bytes(mode, at) for mode in kind.modes]
+    return [np.array(each, np.float64) for each in (*leaves, gathered, made)]

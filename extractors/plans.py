@@ -79,6 +79,9 @@ def block_plan(kind: CostedKind, choice: Choice, boundary: Mapping[int, Spec], a
             if layout != one.made:
                 paths[(kind.modes[mode].mode.op.output.name, operand)] = layouts.path(trails[layout], at)
         exits.update({p: layouts.path(trails[to], at) for p, to in one.leaving.items() if to != one.made})
+    for mode in used.values():
+        gathers = ((read.operand, read.gather) for read in kind.modes[mode].leaves if read.gather is not None)
+        paths.update({(kind.modes[mode].mode.op.output.name, operand): (step,) for operand, step in gathers})
     modes = {kind.modes[mode].mode.op.output.name: kind.modes[mode].mode for mode in used.values()}
     order = [op.output.name for op in kind.kind.ops if op.output.name in modes]
     reads = [read for mode in used.values() for read in kind.modes[mode].leaves]

@@ -63,6 +63,10 @@ class Pricing:
             self._bytes[key] = self.spread(self.cost.bytes(tensor, spec))
         return self._bytes[key]
 
+    def room_bytes(self, tensor: Tensor, spec: Spec) -> FloatArray:
+        """As `bytes`; infinite where extents do not divide."""
+        return np.where(self.cost.divides(self.cost.parts(spec)), self.bytes(tensor, spec), np.inf)
+
     def spread(self, quantity: Num) -> FloatArray:
         """A quantity as an array over batch sizes."""
         return np.broadcast_to(np.asarray(quantity, np.float64), (self.batches,))

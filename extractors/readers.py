@@ -11,6 +11,7 @@ import numpy as np
 from rooflang.errors import PlacementError
 from rooflang.extractors.costed import CostedKind
 from rooflang.extractors.layouts import BoolArray
+from rooflang.extractors.needed import needed
 from rooflang.ir.layout import Mode
 
 #: Which modes may be used, by kind of block.
@@ -94,19 +95,10 @@ def _rivals(
 @lru_cache(maxsize=64)
 def needed_values(kind: CostedKind) -> frozenset[int]:
     """Values that every plan of the block has to make: without them some exit cannot be reached."""
-    kernels = {(mode.value, tuple(sorted({read.value for read in mode.reads}))) for mode in kind.modes}
+    kernels = {(mode.value, frozenset(read.value for read in mode.reads)) for mode in kind.modes}
     exits = {index for index, value in enumerate(kind.values) if value.exits}
     given = {index for index, value in enumerate(kind.values) if value.port >= 0}
-    made = set(range(len(kind.values))) - given
-    return frozenset(index for index in made if not exits <= _makeable(given, kernels, without=index))
-
-
-def _makeable(given: set[int], kernels: Iterable[tuple[int, tuple[int, ...]]], *, without: int) -> set[int]:
-    found, size = set(given), -1
-    while len(found) != size:
-        size = len(found)
-        found.update(value for value, reads in kernels if value != without and found.issuperset(reads))
-    return found
+    return needed(set(range(len(kind.values))) - given, given, exits, kernels)
 
 
 def usable_modes(kind: CostedKind, at: int, keep: Keep | None) -> BoolArray:

@@ -48,7 +48,7 @@ class BlockPlan:
         return self.tier(mode.op.operands[place].name)
 
     def rests(self, kernel: str, index: int) -> Spec:
-        """How operand number `index` of a kernel lies at rest, if it is a leaf: as it is read, unless it is gathered."""
+        """How a leaf that is operand number `index` of a kernel rests: as it is read, unless it is gathered."""
         path = self.paths.get((kernel, index))
         return path[0].before if path else self.modes[kernel].operands[index]
 
