@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--batch", type=lambda text: [int(b) for b in text.split(",")], default=None)
     parser.add_argument("--pp", type=int, default=None)
     parser.add_argument("--assumptions", default="physical")
-    parser.add_argument("--overlap", default="perfect", choices=("perfect", "none"))
+    parser.add_argument("--overlap", default="perfect", choices=("perfect", "none", "two-batch"))
     args = parser.parse_args()
     given = {**vars(args), "context": parse_count(args.context)}
     model = given.pop("model")

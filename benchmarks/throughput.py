@@ -19,7 +19,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from rooflang.search.api import optimize
-from rooflang.search.part import Looked, Way
+from rooflang.search.looks import Looked
+from rooflang.search.part import Way
 from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
 from rooflang.search.sizes import pipeline_degrees

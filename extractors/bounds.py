@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from rooflang.cost.tiers import HBM
+from rooflang.extractors.chain import Chain
 from rooflang.extractors.costed import CostedKind
 from rooflang.extractors.layouts import FloatArray
 from rooflang.extractors.memory import common_leaves, least_bytes, waves
@@ -18,39 +19,57 @@ from rooflang.extractors.task import Task
 #: Shares of C against N in the bound on max(C, N).
 _SHARES = np.linspace(0.0, 1.0, 11)
 
-#: Prices of a byte of HBM where leaves may rest otherwise, as parts of what fetching it would cost.
+#: Prices of a byte of HBM where leaves may lie elsewhere, as parts of what reading it there would cost.
 _PRICES = (0.0, 0.1, 0.3, 1.0)
 
 
-def quick_bounds_s(task: Task) -> FloatArray:
+def quick_bounds_s(task: Task, *, repartition: bool = False) -> FloatArray:
     """Lower bounds (b,) on the objective of every plan, by batch size; the task's own batch size does not matter.
+    With `repartition` they are over all contiguous partitions into as many stages.
 
     Where leaves may lie in other memories, HBM has a price: what plans pay for more of it than there is comes back as
     the price of the room that there is (Lagrange). Infinite where extents do not divide, or where the leaves alone
     exceed all memories.
     """
     shares = np.array([0.5]) if task.objective == "sum" else _SHARES
-    best = np.max([_priced(task, shares, price) for price in _prices(task)], axis=0)
+    best = np.max([_priced(task, shares, price, repartition) for price in _prices(task)], axis=0)
     return np.where(least_bytes(task) <= task.all_room_bytes, best, np.inf)
 
 
 def _prices(task: Task) -> list[float]:
     """Seconds per byte of HBM."""
-    if not task.costed.spares:
+    far = [tier for tier in task.costed.tiers if tier != HBM]
+    if not far:
         return [0.0]
-    cluster, far = task.costed.cost.cluster, [tier for tier in task.costed.tiers if tier != HBM]
-    rate = cluster.tier(far[0]).read_bytes_per_s if far else cluster.levels[0].bytes_per_s
-    return [price / rate for price in _PRICES]
+    return [price / task.costed.cost.cluster.tier(far[0]).read_bytes_per_s for price in _PRICES]
 
 
-def _priced(task: Task, shares: FloatArray, price_s: float) -> FloatArray:
+def _priced(task: Task, shares: FloatArray, price_s: float, repartition: bool) -> FloatArray:
     """The bound (b,) under a price of a byte of HBM, which counts as network time."""
     prices = price_s * (1.0 - shares)
     floors = {name: _floor(task, kind, shares, prices) for name, kind in task.costed.kinds.items()}
     stages = [sum(count * floors[name] for name, count in load.counts.items() if count) for load in task.slowest]
     paid = (prices * task.capacity_bytes)[:, None]
-    best = np.max([np.max(stage - paid, axis=0) for stage in stages], axis=0)
+    slowest = np.max(np.array(stages), axis=0) - paid
+    best = np.max(slowest, axis=0)
+    if repartition and len(task.stages) > 1:
+        share = np.argmax(slowest, axis=0), np.arange(len(best))
+        best = _least_slowest(task, {name: floor[share] for name, floor in floors.items()}) - paid[share[0], 0]
     return np.asarray(best * (2.0 if task.objective == "sum" else 1.0))
+
+
+def _least_slowest(task: Task, floors: dict[str, FloatArray]) -> FloatArray:
+    """What the slowest stage takes at least (b,), over all contiguous partitions, where a block of a kind takes its
+    floor (b,)."""
+    counts = Chain(task=task).counts
+    possible = np.all([np.isfinite(floors[name]) for name in counts], axis=0)  # every kind runs on some stage
+    before = np.sum([np.where(possible, floors[name], 0.0)[:, None] * count for name, count in counts.items()], axis=0)
+    takes = before[:, None, :] - before[:, :, None]
+    takes = np.where(np.tri(takes.shape[1], k=0, dtype=bool), np.inf, takes)  # a stage has a layer at least
+    least = takes[:, 0]
+    for _ in range(len(task.stages) - 1):
+        least = np.maximum(least[:, :, None], takes).min(axis=1)
+    return np.where(possible, least[:, -1], np.inf)
 
 
 def _floor(task: Task, kind: CostedKind, shares: FloatArray, prices: FloatArray) -> FloatArray:

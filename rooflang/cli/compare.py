@@ -30,7 +30,7 @@ _OWN = ("agents", "budget", "seed", "gap", "journals", "agent", "agent_limit_s",
 @options.model
 @options.task
 @click.option("--batch", type=Count(), help="Requests in a step.  [default: 1; for a graph its dim batch]")
-@options.overlap("perfect", "none", text="Computation and communication hide each other as far as they can, or never.")
+@options.searched_overlap
 @options.assumptions
 @click.option(
     "--agents",

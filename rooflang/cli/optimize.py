@@ -68,9 +68,7 @@ _SPACE = apply(
         metavar="egraph|grid",
         help="Equality saturation and extraction, or the paper's heuristic sweep.",
     ),
-    options.overlap(
-        "perfect", "none", text="Computation and communication hide each other as far as they can, or never."
-    ),
+    options.searched_overlap,
     options.assumptions,
     click.option(
         "--disable-rule",

@@ -152,6 +152,14 @@ def overlap(*modes: str, text: str) -> Callable[[_Command], _Command]:
     )
 
 
+#: The modes in which a search bounds what it finds.
+searched_overlap = overlap(
+    *("perfect", "none", "two-batch"),
+    text="Computation and communication hide each other as far as they can, never, or as two halves of the batch "
+    "really do.",
+)
+
+
 def no_output_above(ctx: click.Context, target: JsonTarget | None) -> bool:
     """Does a subcommand run, which has a `--json` of its own? Raises where one stands before it."""
     if ctx.invoked_subcommand is not None and target is not None:

@@ -62,7 +62,7 @@ _SHAPE = apply(
 @options.fleet
 @_DEMAND
 @_SHAPE
-@options.overlap("perfect", "none", text="Computation and communication hide each other as far as they can, or never.")
+@options.searched_overlap
 @options.assumptions
 @pages.page_option
 @options.json_file

@@ -19,10 +19,14 @@ from rooflang.search.progress import Progress
 from rooflang.search.screen import screen
 from rooflang.sim.result import Overlap
 
+#: Relative rounding of sums of some thousand costs.
+_ROUNDING = 1e-9
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A plan at a batch size with its screened step time and a lower bound on its memory."""
+    """A plan at a batch size with its screened step time and a lower bound on its memory; for two halves of a batch the
+    time is a lower bound, too."""
 
     plan: Plan
     batch: int
@@ -46,6 +50,15 @@ class _Sweep:
     points: list[Point] = field(default_factory=list)
     nearest: CapacityError | None = None
 
+    def beats(self, candidate: Candidate) -> bool:
+        """Is a point of its batch size as good in throughput and interactivity?"""
+        return any(
+            point.batch == candidate.batch
+            and point.sim.step_s <= candidate.step_s * (1.0 + _ROUNDING)
+            and point.sim.step_s * point.pp <= candidate.latency_s * (1.0 + _ROUNDING)
+            for point in self.points
+        )
+
 
 def search_grid(
     problem: Problem,
@@ -68,14 +81,12 @@ def search_grid(
         worth = [c for c in sweep.candidates if c.least_bytes <= capacity]
         if not worth and sweep.candidates:
             worth = [min(sweep.candidates, key=lambda c: c.least_bytes)]  # to say what is missing
-        shortest_s: dict[int, float] = {}
         for candidate in sorted(worth, key=lambda c: (c.batch, c.step_s, c.latency_s)):
             if progress.expired:
                 break
-            if candidate.latency_s < shortest_s.get(candidate.batch, float("inf")):
+            if not sweep.beats(candidate):
                 progress.say(f"simulating batch {candidate.batch} {candidate.plan.origin}")
-                if _simulate(problem, candidate, overlap, sweep):
-                    shortest_s[candidate.batch] = candidate.latency_s
+                _simulate(problem, candidate, overlap, sweep)
         stopped_by = progress.stopped_by
     except KeyboardInterrupt:
         stopped_by = "interrupted"
@@ -123,19 +134,18 @@ def _screen(
             continue
         cost = problem.cost(plan.mesh, sizes if problem.has_batch else None)
         found = screen(lower(plan, problem.blocks), cost, overlap)
-        runs = np.isfinite(found.step_s) & ((sizes % quantum == 0) | (not problem.has_batch))
+        parts = quantum * (2 if overlap == "two-batch" else 1)
+        runs = np.isfinite(found.step_s) & ((sizes % parts == 0) | (not problem.has_batch))
         for index in np.flatnonzero(runs).tolist():
             step_s, least = (float(np.broadcast_to(x, sizes.shape)[index]) for x in (found.step_s, found.least_bytes))
             sweep.candidates.append(Candidate(plan=plan, batch=batches[index], step_s=step_s, least_bytes=least))
 
 
-def _simulate(problem: Problem, candidate: Candidate, overlap: Overlap, sweep: _Sweep) -> bool:
-    """Note the point, or what it lacks; True if it fits."""
+def _simulate(problem: Problem, candidate: Candidate, overlap: Overlap, sweep: _Sweep) -> None:
+    """Note the point, or what it lacks."""
     sweep.simulated += 1
     try:
         sweep.points.append(evaluate(problem, candidate.plan, candidate.batch, overlap=overlap))
     except CapacityError as error:
         sweep.out_of_memory += 1
         sweep.nearest = nearer(sweep.nearest, error)
-        return False
-    return True

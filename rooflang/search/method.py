@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from rooflang.errors import CapacityError, RooflangError, UnknownNameError, ValueRangeError
 from rooflang.ir.cut import Spec
@@ -20,9 +20,6 @@ from rooflang.search.sizes import batch_sizes, between
 from rooflang.sim.result import Overlap
 
 Search = Literal["egraph", "grid"]
-
-#: Overlap modes whose plans the search can bound; `simulate` knows every mode.
-BOUNDED: tuple[Overlap, ...] = ("perfect", "none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +42,22 @@ class Method:
             rule(name)  # refuses unknown names
         if self.disabled and self.search == "grid":
             raise ValueRangeError("the grid applies no rules, so that none can be disabled", where="--disable-rule")
-        for what, value, known in (("search", self.search, ("egraph", "grid")), ("overlap", self.overlap, BOUNDED)):
+        for what, value, known in (
+            ("search", self.search, ("egraph", "grid")),
+            ("overlap", self.overlap, get_args(Overlap)),
+        ):
             if value not in known:
                 raise UnknownNameError(what, value, known, where=f"--{what}")
+
+    def _batches(self, problem: Problem) -> tuple[int, ...]:
+        """The batch sizes to search: those that can be halved, where halves overlap each other."""
+        sizes = tuple(batch for batch in batch_sizes(problem, self.batch) if self._runs(batch))
+        if not sizes or (self.overlap == "two-batch" and not problem.has_batch):
+            raise ValueRangeError("no batch can be halved", where="--overlap two-batch", expected="an even batch size")
+        return sizes
+
+    def _runs(self, batch: int) -> bool:
+        return self.overlap != "two-batch" or batch % 2 == 0
 
     def inputs(self) -> dict[str, Any]:
         """For the hash of a result's inputs."""
@@ -64,7 +74,7 @@ class Method:
     def run(self, problem: Problem, watch: Progress) -> Found:
         """Search one cluster. Raises for what cannot be asked of the problem, never for what was not found."""
         fixed = replace(Fixed.read(self.fix, problem), held=self.held)
-        degrees, batches = fixed.degrees(problem, self.pp), batch_sizes(problem, self.batch)
+        degrees, batches = fixed.degrees(problem, self.pp), self._batches(problem)
         if self.search == "grid":
             if fixed.groups:
                 raise ValueRangeError(
@@ -135,7 +145,10 @@ class Searched:
             or self.stopped_by == "interrupted"
         ):
             return self
-        more = replace(method, batch=between(best.batch), pp=best.pp).run(problem, watch)
+        sizes = tuple(batch for batch in between(best.batch) if method._runs(batch))
+        if not sizes:
+            return self
+        more = replace(method, batch=sizes, pp=best.pp).run(problem, watch)
         return replace(
             self,
             points=(*self.points, *((point, problem) for point in more.points)),

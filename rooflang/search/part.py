@@ -16,16 +16,17 @@ from rooflang.errors import CapacityError, LimitReached, PlacementError
 from rooflang.extractors.bounds import quick_bounds_s
 from rooflang.extractors.costed import CostedGraph
 from rooflang.extractors.layouts import FloatArray
-from rooflang.extractors.result import block_plans
 from rooflang.extractors.stages import extract
 from rooflang.extractors.survey import Candidate, Survey
-from rooflang.extractors.task import Decisions, Extraction, Objective, Task
+from rooflang.extractors.task import Extraction, Objective, Task
 from rooflang.hw import Mesh
 from rooflang.place.grid import balanced, layer_labels, partition
 from rooflang.place.lower import lower
 from rooflang.place.plan import Plan
 from rooflang.search.effort import EFFORT, GAP, Effort
 from rooflang.search.fix import FREE, Fixed
+from rooflang.search.halves import by_stream
+from rooflang.search.looks import ORIGIN, Configuration, Looked
 from rooflang.search.point import nearer
 from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
@@ -42,16 +43,13 @@ WORTH, FEW = 1e-2, 3
 #: Relative rounding of sums of some thousand costs.
 _ROUNDING = 1e-9
 
-#: Where plans of this search come from.
-ORIGIN = "e-graph"
-
 OBJECTIVE: dict[Overlap, Objective] = {"perfect": "max", "none": "sum", "two-batch": "max"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Way:
     """What a search is about: the task, the batch sizes, and what it keeps to; `tiers` are the memories in which leaves
-    may rest, and with `gathered` weights may rest cut, to be gathered where they are used."""
+    may rest."""
 
     problem: Problem
     batches: tuple[int, ...]
@@ -60,39 +58,16 @@ class Way:
     fixed: Fixed = FREE
     effort: Effort = EFFORT
     tiers: tuple[str, ...] = (HBM,)
-    gathered: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Configuration:
-    """One mesh for one number of stages, with what a first look at all batch sizes found. `seeds` are the plans of the
-    paper's grid on it, with their objective at every batch size."""
-
-    sizes: tuple[int, ...]
-    survey: Survey
-    seeds: tuple[tuple[Decisions, FloatArray], ...] = ()
 
     @property
-    def name(self) -> str:
-        mesh = "×".join(map(str, self.sizes)) or "1"
-        return f"mesh {mesh}, pipeline {len(self.survey.task.stages)}"
+    def waves(self) -> int:
+        """Into how many parts the batch is cut, so that one computes while the other is on the network. A task is about
+        one of them, and a step takes at least so many times its objective."""
+        return 2 if self.overlap == "two-batch" else 1
 
 
 #: A plan for a batch size (by number) on a mesh.
 _Known = tuple[Configuration, int, Candidate]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
-    """A plan that fits and was simulated in closed form: the number of its batch size, its mesh, its step time, and the
-    peak of the fullest HBM."""
-
-    at: int
-    mesh: tuple[int, ...]
-    stages: int
-    step_s: float
-    peak_bytes: float
-    plan: Plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,11 +127,12 @@ class Part:
                 continue  # no layout suits all blocks: with some rules disabled that happens
             task = Task(costed=costed, at=0, stages=labels, objective=OBJECTIVE[self.way.overlap])
             progress.say(f"looking at mesh {space.sizes}, pipeline {self.stages}")
-            survey = Survey.of(task, quick_bounds_s(task), repartition=self.way.fixed.partition is None)
+            free = self.way.fixed.partition is None
+            survey = Survey.of(task, quick_bounds_s(task, repartition=free), repartition=free)
             seeds = tuple(grid_seeds(self.way.problem, costed, self.stages))
-            for seed in seeds:
+            for _, seed in seeds:
                 survey.pool.add(seed)
-            valued = tuple((seed, survey.pool.value_s(task, seed)) for seed in seeds)
+            valued = tuple((plan, seed, survey.pool.value_s(task, seed)) for plan, seed in seeds)
             self.found.append(Configuration(sizes=space.sizes, survey=survey, seeds=valued))
         self.whole = True
 
@@ -164,19 +140,20 @@ class Part:
         """The block kinds saturated and priced on a mesh. Raises `PlacementError` where nothing suits all of them."""
         way = self.way
         limits = Limits(nodes=way.effort.nodes)
-        saturated = saturate_all(
-            way.problem.blocks, len(space.sizes), disabled=way.disabled, limits=limits, gathered=way.gathered
-        )
+        saturated = saturate_all(way.problem.blocks, len(space.sizes), disabled=way.disabled, limits=limits)
         self.cut_short |= any(block.stats.stop is not StopReason.SATURATED for block in saturated.values())
         mesh = Mesh.lay(way.problem.cluster, space.sizes, stages=self.stages)
-        cost = way.problem.cost(mesh, np.array(way.batches, np.float64))
-        return CostedGraph.of(way.problem.blocks, space.menus(saturated), cost, tiers=way.tiers)
+        whole = way.problem.cost(mesh, np.array(way.batches, np.float64))
+        cost = whole if way.waves == 1 else way.problem.cost(mesh, np.array(way.batches, np.float64) / way.waves)
+        costed = CostedGraph.of(way.problem.blocks, space.menus(saturated), cost, tiers=way.tiers)
+        return costed if way.waves == 1 else by_stream(costed, whole)
 
     @property
     def bounds_s(self) -> FloatArray:
         """Lower bounds (b,) on a step, over all meshes that were looked at; infinite where there is no plan."""
         nowhere = np.full(len(self.way.batches), np.inf)
-        return np.asarray(np.min([nowhere, *(config.survey.bounds_s for config in self.found)], axis=0))
+        least = np.min([nowhere, *(config.survey.bounds_s for config in self.found)], axis=0)
+        return np.asarray(least * self.way.waves)
 
     @property
     def possible(self) -> tuple[int, ...]:
@@ -186,6 +163,8 @@ class Part:
 
     def looked(self) -> list[Looked]:
         """For each batch size the best plan known that fits, over all meshes."""
+        if self.way.waves > 1:
+            return list(self._raced())
         waiting: dict[int, list[_Known]] = {}
         for one in (*(known for each in self._known() for known in each), *self._seeded()):
             waiting.setdefault(one[1], []).append(one)
@@ -198,6 +177,32 @@ class Part:
             done = {one.at for one in found}
             waiting = {at: each for at, each in waiting.items() if each and at not in done}
         return out
+
+    def _raced(self) -> Iterator[Looked]:
+        """As `looked`, where the objective is only a lower bound, so that plans are simulated one by one."""
+        for at in range(len(self.way.batches)):
+            plans = [
+                (*config.serial_s(at, seed, config.survey.task.stages), plan)
+                for config in self.found
+                for plan, seed, values_s in config.seeds
+                if np.isfinite(values_s[at])
+            ]
+            for config in self.found:
+                plans += config.rivals(at)
+            fastest = self._fastest(at, plans)
+            if fastest is not None:
+                yield fastest
+
+    def _fastest(self, at: int, plans: Iterable[tuple[float, float, Plan]]) -> Looked | None:
+        """The fastest of plans that fit, each with its C + N and its objective. They are tried in the order of the
+        former: streams that wait for each other hide less than their sums say."""
+        best: Looked | None = None
+        for _, value_s, plan in sorted(plans, key=lambda each: each[0]):
+            if self.way.waves * value_s < (math.inf if best is None else best.step_s):
+                steps = self._steps(plan, [at])
+                if steps.fits[0] and (best is None or steps.step_s[0] < best.step_s):
+                    best = Looked.of(plan, at, steps, 0)
+        return best
 
     def all_looked(self) -> list[Looked]:
         """For each batch size and mesh the best plan known; those that fit."""
@@ -217,7 +222,7 @@ class Part:
         """The grid's plans where they are possible: should all others turn out too large, one of these may fit."""
         for config in self.found:
             stages = config.survey.task.stages
-            for seed, values_s in config.seeds:
+            for _, seed, values_s in config.seeds:
                 for at in np.flatnonzero(np.isfinite(values_s)).tolist():
                     yield config, at, Candidate(value_s=float(values_s[at]), decisions=seed, stages=stages)
 
@@ -236,25 +241,14 @@ class Part:
         """Simulate one choice of layouts at many batch sizes at once; returns those at which its values move in other
         ways than at the first one."""
         config, first, found = known[0]
-        task = replace(config.survey.task, at=first, stages=found.stages)
-        blocks, boundary = block_plans(task, found.decisions), found.decisions.boundary
-        plan = Plan(mesh=task.mesh, stages=found.stages, blocks=blocks, boundary=boundary, origin=ORIGIN)
+        plan = config.plan(first, found)
         steps = self._steps(plan, [at for _, at, _ in known])
         others = []
         for number, (_, at, each) in enumerate(known):
             if at > first and steps.step_s[number] > each.value_s * (1.0 + _ROUNDING):
                 others.append(known[number])
             elif steps.fits[number] and np.isfinite(steps.step_s[number]):
-                out.append(
-                    Looked(
-                        at=at,
-                        mesh=config.sizes,
-                        stages=self.stages,
-                        step_s=float(steps.step_s[number]),
-                        peak_bytes=float(steps.peak_bytes[number]),
-                        plan=plan,
-                    )
-                )
+                out.append(Looked.of(plan, at, steps, number))
         return others
 
     def _steps(self, plan: Plan, ats: Sequence[int]) -> Steps:
@@ -285,7 +279,7 @@ class Part:
     def best(self, at: int, limit_s: float, progress: Progress, reserve_bytes: float = 0.0) -> Best:
         """The best plan for a batch size, to the gap asked for, that leaves so much of HBM free; if there is one faster
         than `limit_s`."""
-        batch = self.way.batches[at]
+        batch, waves = self.way.batches[at], self.way.waves
         if _hopeless(batch, self._full, self.way.problem.cluster.gpus // self.stages):
             return Best()
         best: Extraction | None = None
@@ -294,7 +288,9 @@ class Part:
         screened_out = impossible = extracted = 0
         for config in sorted(self.found, key=lambda each: self._promise(each, at)):
             progress.say(f"batch {batch}, {config.name}")
-            cutoff_s = limit_s if best is None else min(limit_s, best.value_s / (1.0 + self.way.effort.gap))
+            cutoff_s = limit_s / waves
+            if best is not None:
+                cutoff_s = min(cutoff_s, best.value_s / (1.0 + self.way.effort.gap))
             least_s = float(config.survey.bounds_s[at])
             if cutoff_s <= least_s < math.inf:
                 screened_out += 1
@@ -313,7 +309,7 @@ class Part:
                 bound_s, unsure = min(bound_s, least_s), True  # it may have had the best plan of all
                 impossible += 1
                 continue
-            bound_s = min(bound_s, max(found.bound_s, least_s if least_s <= found.value_s else 0.0))
+            bound_s = min(bound_s, max(found.bound_s, min(least_s, found.value_s)))
             if found.status == "cut off":
                 screened_out += 1
                 cut_off = True
@@ -324,14 +320,22 @@ class Part:
         if best is None and full and not cut_off and not unsure and not reserve_bytes:
             self._full.append(batch)
         return Best(
-            plan=None if best is None else best.plan(ORIGIN),
-            bound_s=bound_s,
+            plan=None if best is None else self._chosen(at, best),
+            bound_s=bound_s * waves,
             nearest=nearest,
             looked_at=len(self.found),
             screened_out=screened_out,
             impossible=impossible,
             extracted=extracted,
         )
+
+    def _chosen(self, at: int, best: Extraction) -> Plan:
+        """The plan of the best extraction; where that is only a lower bound, the fastest plan known that fits."""
+        if self.way.waves == 1:
+            return best.plan(ORIGIN)
+        plans = [rival for config in self.found for rival in config.rivals(at)]
+        fastest = self._fastest(at, [*plans, (best.local_s + best.exposed_s, best.value_s, best.plan(ORIGIN))])
+        return best.plan(ORIGIN) if fastest is None else fastest.plan
 
     def _promise(self, config: Configuration, at: int) -> float:
         """What a mesh is known to reach at a batch size."""

@@ -2,12 +2,13 @@
 simulating.
 
 On one stream a stage of a plan spends Σ C + Σ N once it has begun, so these sums are exact where no stage waits for
-another one; numbers shown to users still come from the simulation.
+another one. Two halves of a batch take at least what either of their streams has work for (`rooflang.search.halves`).
+Numbers shown to users still come from the simulation.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,14 +19,15 @@ from rooflang.place.lower import PlacedGraph
 from rooflang.place.storage import storage, stored
 from rooflang.sim.costs import LiftedCosts
 from rooflang.sim.result import Overlap
+from rooflang.sim.schedule import BATCH
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screened:
-    """Per batch size: step time of the slowest stage (infinite where extents do not divide) and a lower bound on peak
-    memory."""
+    """Per batch size: step time of the slowest stage (infinite where extents do not divide), for two halves of a batch
+    a lower bound on it, and a lower bound on peak memory."""
 
     step_s: Array
     least_bytes: Array
@@ -36,21 +38,25 @@ def screen(placed: PlacedGraph, cost: CostModel, overlap: Overlap) -> Screened:
     shape = np.shape(cost.sizes.get("batch", 1))
     stages = len(placed.plan.stages)
     local, exposed = np.zeros((stages, *shape)), np.zeros((stages, *shape))
-    known = LiftedCosts(cost)
+    halves = overlap == "two-batch"
+    part = replace(cost, sizes={**cost.sizes, BATCH: cost.sizes[BATCH] / 2}) if halves else cost
+    known = LiftedCosts(part)
     for op in placed.ops:
         found = known.of(op)
-        local[op.stage] += found.local_s
-        exposed[op.stage] += found.exposed_s
-    step = np.maximum(local, exposed) if overlap == "perfect" else local + exposed
-    return Screened(step_s=step.max(axis=0), least_bytes=_least_bytes(placed, cost, shape).max(axis=0))
+        networked = halves & (np.asarray(found.exposed_s) > 0.0)
+        local[op.stage] += np.where(networked, 0.0, found.local_s)
+        exposed[op.stage] += np.where(networked, found.local_s + found.exposed_s, found.exposed_s)
+    step = local + exposed if overlap == "none" else np.maximum(local, exposed) * (2 if halves else 1)
+    return Screened(step_s=step.max(axis=0), least_bytes=_least_bytes(placed, cost, part, shape).max(axis=0))
 
 
-def _least_bytes(placed: PlacedGraph, cost: CostModel, shape: tuple[int, ...]) -> Array:
+def _least_bytes(placed: PlacedGraph, cost: CostModel, part: CostModel, shape: tuple[int, ...]) -> Array:
     """What a rank of each stage holds at least, in whatever order its operators run, shape (stages, …): its residents
-    and, at one time, all that one operator reads and writes; at the end, all that the step leaves behind."""
+    and, at one time, all that one operator reads and writes, of a part of the batch; at the end, all that the step
+    leaves behind of that."""
     stages = len(placed.plan.stages)
     lies = storage(placed, receive_buffers=cost.assumptions.receive_buffers)
-    size = {value: cost.bytes(tensor, value[1]) for value, tensor in stored(placed, lies).items()}
+    size = {value: part.bytes(tensor, value[1]) for value, tensor in stored(placed, lies).items()}
     largest, resident = np.zeros((stages, *shape)), np.zeros((stages, *shape))
     together = [{lies[value] for value in (*op.reads, op.write)} for op in placed.ops]
     for stage in range(stages):

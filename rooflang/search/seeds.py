@@ -18,19 +18,21 @@ from rooflang.search.problem import Problem
 from rooflang.search.sizes import grid_shapes
 
 
-def grid_seeds(problem: Problem, costed: CostedGraph, stages: int) -> Iterator[Decisions]:
-    """The grid's plans on the mesh of a costed graph, with every replica running what one owner would for all of them:
-    that takes no longer and sends less (see `CostedGraph`). Left out are plans that something given rules out."""
+def grid_seeds(problem: Problem, costed: CostedGraph, stages: int) -> Iterator[tuple[Plan, Decisions]]:
+    """The grid's plans on the mesh of a costed graph, and as decisions, with every replica running what one owner would
+    for all of them: that takes no longer and sends less (see `CostedGraph`). Left out are plans that something given
+    rules out."""
     sizes = tuple(axis.size for axis in costed.cost.mesh.axes)
     for dp, cp, pp in grid_shapes(problem, [stages]):
         if tuple(size for size in (dp, cp) if size > 1) == sizes:
             graph = problem.graph.resized(batch=dp * cp) if problem.has_batch else problem.graph
             try:
-                found = _decisions(costed, grid_plan(graph, problem.cluster, dp=dp, cp=cp, pp=pp))
+                plan = grid_plan(graph, problem.cluster, dp=dp, cp=cp, pp=pp)
             except PlacementError:
                 continue
+            found = _decisions(costed, plan)
             if found is not None:
-                yield found
+                yield plan, found
 
 
 def _decisions(costed: CostedGraph, plan: Plan) -> Decisions | None:
@@ -51,7 +53,7 @@ def _choice(kind: CostedKind, plan: Plan) -> Choice | None:
     number = {
         _key(each.mode): index
         for index, each in enumerate(kind.modes)
-        if OWNER not in each.mode.choices and all(read.tier == HBM and read.gather is None for read in each.leaves)
+        if OWNER not in each.mode.choices and all(read.tier == HBM for read in each.leaves)
     }
     choice: dict[int, int] = {}
     for mode in plan.blocks[kind.kind.name].modes.values():

@@ -20,7 +20,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from rooflang.search.part import Best, Looked, Part, Way
+from rooflang.search.looks import Looked
+from rooflang.search.part import Best, Part, Way
 from rooflang.search.progress import Progress
 
 #: Meshes times kinds of block from which on it pays to start other processes, which takes about a second.

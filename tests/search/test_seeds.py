@@ -35,7 +35,7 @@ def test_the_grid_is_in_the_space_and_no_faster(
     seeds = list(grid_seeds(problem, costed, stages))
     assert seeds
     grid = simulate(small_flash(), **given, batch=64, dp=dp, cp=cp, pp=stages)
-    values = [float(Pool(costed=costed).value_s(task, seed)[0]) for seed in seeds]
+    values = [float(Pool(costed=costed).value_s(task, seed)[0]) for _, seed in seeds]
     assert min(values) <= grid.sim.step_s * (1 + 1e-9)
 
 
@@ -48,7 +48,7 @@ def test_what_one_leader_does_every_rank_does_in_the_space() -> None:
     cost = problem.cost(Mesh.lay(problem.cluster, (2, 4)), np.array([2.0]))
     costed = CostedGraph.of(problem.blocks, saturate_all(problem.blocks, 2), cost)
     task = Task(costed=costed, at=0, stages=plan.stages)
-    (seed,) = grid_seeds(problem, costed, 1)
+    ((_, seed),) = grid_seeds(problem, costed, 1)
     grid = simulate(small_flash(), **given, batch=2, dp=2, cp=4)
     assert Pool(costed=costed).value_s(task, seed)[0] <= grid.sim.step_s * (1 + 1e-9)
 
