@@ -19,7 +19,7 @@ from rooflang.extractors.task import Task
 #: Shares of C against N in the bound on max(C, N).
 _SHARES = np.linspace(0.0, 1.0, 11)
 
-#: Prices of a byte of HBM where leaves may lie elsewhere, as parts of what reading it there would cost.
+#: Prices of a byte of HBM where leaves may rest otherwise, as parts of what fetching it would cost.
 _PRICES = (0.0, 0.1, 0.3, 1.0)
 
 
@@ -38,10 +38,11 @@ def quick_bounds_s(task: Task, *, repartition: bool = False) -> FloatArray:
 
 def _prices(task: Task) -> list[float]:
     """Seconds per byte of HBM."""
-    far = [tier for tier in task.costed.tiers if tier != HBM]
-    if not far:
+    if not task.costed.spares:
         return [0.0]
-    return [price / task.costed.cost.cluster.tier(far[0]).read_bytes_per_s for price in _PRICES]
+    cluster, far = task.costed.cost.cluster, [tier for tier in task.costed.tiers if tier != HBM]
+    rate = cluster.tier(far[0]).read_bytes_per_s if far else cluster.levels[0].bytes_per_s
+    return [price / rate for price in _PRICES]
 
 
 def _priced(task: Task, shares: FloatArray, price_s: float, repartition: bool) -> FloatArray:

@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from rooflang.cost.tiers import HBM
 from rooflang.errors import CapacityError
 from rooflang.place.plan import Plan
 from rooflang.search.effort import EFFORT, Effort
@@ -107,22 +106,25 @@ def search_egraph(
     tally = _Tally()
     way = Way(problem=problem, batches=tuple(batches), overlap=overlap, disabled=disabled, fixed=fixed, effort=effort)
     try:
-        for tiers in _memories(problem, disabled):
+        for number, (tiers, gathered) in enumerate(_rests(problem, disabled)):
             done = {point.batch for point in tally.points}
             wanted = [at for at, batch in enumerate(batches) if batch not in done]
-            if tiers != (HBM,) and (tally.nearest is None or not wanted or (tally.points and not every)):
+            if number and (tally.nearest is None or not wanted or (tally.points and not every)):
                 break
-            _search(replace(way, tiers=tiers), degrees, wanted, every, progress, tally)
+            _search(replace(way, tiers=tiers, gathered=gathered), degrees, wanted, every, progress, tally)
         stopped_by = progress.stopped_by
     except KeyboardInterrupt:
         stopped_by = "interrupted"
     return Found(points=tuple(tally.points), evaluated=tally.evaluated, stopped_by=stopped_by, nearest=tally.nearest)
 
 
-def _memories(problem: Problem, disabled: frozenset[str]) -> Iterator[tuple[str, ...]]:
-    """The memories in which leaves may rest: HBM, then one more at a time, the nearest first."""
+def _rests(problem: Problem, disabled: frozenset[str]) -> Iterator[tuple[tuple[str, ...], bool]]:
+    """The memories in which leaves may rest, and whether weights may be gathered where they are used: HBM, as they are
+    read; then cut, too, and in one more memory at a time, the nearest first."""
     names = tuple(tier.name for tier in problem.cluster.tiers)
-    yield from (names[:count] for count in range(1, 2 if "insert_identity" in disabled else len(names) + 1))
+    yield names[:1], False
+    far = range(2, 2 if "insert_identity" in disabled else len(names) + 1)
+    yield from ((names[:count], True) for count in far or [1])
 
 
 def _search(
@@ -234,6 +236,8 @@ def _keep(way: Way, looks: _Looks, wanted: Collection[int], every: bool, progres
 def _scope(way: Way, progress: Progress, part: Opened | None = None) -> str:
     """What the bound of a point is a bound on."""
     scope = f"{way.fixed.scope(way.overlap)}, leaves in {' or '.join(tier.upper() for tier in way.tiers)}"
+    if way.gathered:
+        scope += ", weights as read or gathered"
     if progress.stopped_by == "node limit":
         scope += ", in e-graphs cut off by the node limit"
     if part is not None and not part.whole:

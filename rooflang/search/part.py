@@ -49,7 +49,7 @@ OBJECTIVE: dict[Overlap, Objective] = {"perfect": "max", "none": "sum", "two-bat
 @dataclass(frozen=True, kw_only=True)
 class Way:
     """What a search is about: the task, the batch sizes, and what it keeps to; `tiers` are the memories in which leaves
-    may rest."""
+    may rest, and with `gathered` weights may rest cut, to be gathered where they are used."""
 
     problem: Problem
     batches: tuple[int, ...]
@@ -58,6 +58,7 @@ class Way:
     fixed: Fixed = FREE
     effort: Effort = EFFORT
     tiers: tuple[str, ...] = (HBM,)
+    gathered: bool = False
 
     @property
     def waves(self) -> int:
@@ -140,7 +141,9 @@ class Part:
         """The block kinds saturated and priced on a mesh. Raises `PlacementError` where nothing suits all of them."""
         way = self.way
         limits = Limits(nodes=way.effort.nodes)
-        saturated = saturate_all(way.problem.blocks, len(space.sizes), disabled=way.disabled, limits=limits)
+        saturated = saturate_all(
+            way.problem.blocks, len(space.sizes), disabled=way.disabled, limits=limits, gathered=way.gathered
+        )
         self.cut_short |= any(block.stats.stop is not StopReason.SATURATED for block in saturated.values())
         mesh = Mesh.lay(way.problem.cluster, space.sizes, stages=self.stages)
         whole = way.problem.cost(mesh, np.array(way.batches, np.float64))

@@ -53,7 +53,7 @@ def _choice(kind: CostedKind, plan: Plan) -> Choice | None:
     number = {
         _key(each.mode): index
         for index, each in enumerate(kind.modes)
-        if OWNER not in each.mode.choices and all(read.tier == HBM for read in each.leaves)
+        if OWNER not in each.mode.choices and all(read.tier == HBM and read.gather is None for read in each.leaves)
     }
     choice: dict[int, int] = {}
     for mode in plan.blocks[kind.kind.name].modes.values():
