@@ -7,7 +7,7 @@ scale them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,11 +62,18 @@ class KindForm:
     """One kind of block at the batch sizes number `ats`; `keep` says which modes may be used.
 
     `makes[value]` are the variable that says how a value is made and the modes that the variable's states stand for (a
-    further state: it is not made); `borders[group]` is the variable of a port group. Raises `PlacementError` where at
-    some batch size nothing is left that makes a value which every plan needs.
+    further state: it is not made); `borders[group]` is the variable of a port group. With `modes` only those are used.
+    Raises `PlacementError` where at some batch size nothing is left that makes a value which every plan needs.
     """
 
-    def __init__(self, costed: CostedGraph, kind: CostedKind, ats: Sequence[int], keep: Keep | None) -> None:
+    def __init__(
+        self,
+        costed: CostedGraph,
+        kind: CostedKind,
+        ats: Sequence[int],
+        keep: Keep | None,
+        modes: Collection[int] | None = None,
+    ) -> None:
         self.costed, self.kind, self.ats = costed, kind, tuple(ats)
         self.makes: dict[int, tuple[int, tuple[int, ...]]] = {}
         self.borders: dict[int, int] = {}
@@ -78,6 +85,8 @@ class KindForm:
                 if group >= 0 and group not in self.borders:
                     self.borders[group] = self._variable(len(costed.borders[group]))
         usable = np.array([usable_modes(kind, at, keep) for at in self.ats])
+        if modes is not None:
+            usable &= np.isin(np.arange(len(kind.modes)), list(modes))
         for index, value in enumerate(kind.values):
             if value.port < 0:
                 self._make(index, usable)
@@ -89,6 +98,15 @@ class KindForm:
         """For each variable the states that can be part of a minimum at the points, or at weights between theirs,
         whatever the layouts of port groups."""
         return self.tables(points).alive(list(self.borders.values()))
+
+    def largest(self, groups: Collection[int]) -> int:
+        """Entries a point of the largest table with which all variables are eliminated but those of port groups."""
+        out = Tables()
+        for states in self._states:
+            out.variable(states)
+        for part in self._parts:
+            out.add(part.names, np.zeros([1] * (len(part.names) + 1)))
+        return out.largest([self.borders[group] for group in groups])
 
     def tables(self, points: Points, alive: Sequence[IntArray] | None = None) -> Tables:
         """The sum of tables at points, over all states or those that are `alive`."""

@@ -87,11 +87,22 @@ class Tables:
             waiting = [variable for variable in waiting if variable in again]
         return states
 
-    def largest(self, keep: Sequence[int]) -> int:
-        """Entries a point of the largest table that `eliminate` would have without a limit."""
-        near = self._near()
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many states each variable has."""
+        return tuple(self._count)
+
+    @property
+    def parts(self) -> tuple[Table, ...]:
+        """The tables."""
+        return tuple(self._tables)
+
+    def largest(self, keep: Sequence[int], counts: Sequence[int] | None = None) -> int:
+        """Entries a point of the largest table that `eliminate` would have without a limit; with other numbers of
+        states, if they are given."""
+        near, of = self._near(), self._count if counts is None else counts
         left, most = set(near) - set(keep), 0
-        sizes = {variable: self._size(near[variable]) for variable in left}
+        sizes = {variable: math.prod(of[name] for name in near[variable]) for variable in left}
         while left:
             variable = min(left, key=lambda v: (sizes[v], v))
             left.remove(variable)
@@ -99,7 +110,7 @@ class Tables:
             around = near.pop(variable) - {variable}
             for other in around:
                 near[other] = (near[other] | around) - {variable}
-                sizes[other] = self._size(near[other])
+                sizes[other] = math.prod(of[name] for name in near[other])
         return most
 
     def _near(self) -> dict[int, set[int]]:
