@@ -9,7 +9,7 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint style types layers format reprint reference clean
+.PHONY: help demo test check lint style types layers format reprint reproduce reference clean
 
 help:  ## print this
 	@sed -n 's/^\([a-z]*\):.*## /\1@/p' Makefile | while IFS=@ read -r target text; do \
@@ -42,6 +42,9 @@ format: $(INSTALLED_DEV)  ## let ruff rewrite what it can
 
 reprint: $(INSTALLED_DEV)  ## run the commands that README.md and docs/ show, and write what they print there (minutes)
 	@$(VENV)/bin/python -m tests.docs.reprint $(PAGES)
+
+reproduce: $(INSTALLED_DEV)  ## the paper's evaluation into build/reproduced, and what docs and tests keep of it (half an hour)
+	@$(VENV)/bin/python docs/reproduction/refresh.py build/reproduced
 
 reference: $(INSTALLED_DEV)  ## write the reference of rules, operators and the Python API into build/reference
 	@$(VENV)/bin/python -m pip install --quiet --quiet --editable '.[docs]'

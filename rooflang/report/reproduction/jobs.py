@@ -67,12 +67,17 @@ class Job:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
     """Results by the name of their job, and the errors of those that have none. `kept` counts what was there before,
-    `cpu_s` sums the processor time of all of them, whenever and in whichever process they ran."""
+    `took_s` is the processor time of each, whenever and in whichever process it ran."""
 
     results: Mapping[str, Json]
     errors: Mapping[str, str] = field(default_factory=dict)
     kept: int = 0
-    cpu_s: float = 0.0
+    took_s: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def cpu_s(self) -> float:
+        """Processor time of all."""
+        return sum(self.took_s.values())
 
     def __getitem__(self, name: str) -> Json:
         return self.results[name]
@@ -86,7 +91,7 @@ def run_jobs(jobs: Sequence[Job], store: Store, progress: Progress, *, workers: 
     """
     results: dict[str, Json] = {}
     todo: list[tuple[Job, str]] = []
-    cpu_s = 0.0
+    took_s: dict[str, float] = {}
     for number, job in enumerate(jobs):
         progress.say(f"looking for what is there: {number} of {len(jobs)}")
         key = job.key
@@ -95,20 +100,20 @@ def run_jobs(jobs: Sequence[Job], store: Store, progress: Progress, *, workers: 
             todo.append((job, key))
         else:
             results[job.name] = known.data
-            cpu_s += known.cpu_s
+            took_s[job.name] = known.cpu_s
     kept, errors = len(results), {}
     todo.sort(key=lambda each: -each[0].weight)
     count = min(workers or os.cpu_count() or 1, len(todo))
     run = _inline if count < 2 or len(todo) < _WORTH_A_POOL else _in_processes
     meter = _Meter(todo, progress)
-    for job, key, data, error, took_s in run(todo, count, meter):
-        cpu_s += took_s
+    for job, key, data, error, cpu_s in run(todo, count, meter):
+        took_s[job.name] = cpu_s
         if data is None:
             errors[job.name] = error
         else:
-            store.put(job.name, key, Kept(data=data, cpu_s=took_s))
+            store.put(job.name, key, Kept(data=data, cpu_s=cpu_s))
             results[job.name] = data
-    return Ran(results=results, errors=errors, kept=kept, cpu_s=cpu_s)
+    return Ran(results=results, errors=errors, kept=kept, took_s=took_s)
 
 
 _Outcome = tuple[Job, str, Json | None, str, float]

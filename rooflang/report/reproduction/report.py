@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,6 +27,11 @@ from rooflang.search.progress import Progress
 
 #: Name of the report in its folder.
 REPORT = "report.md"
+
+#: Title of the summary.
+IN_SHORT = "## In short"
+
+_BOLD = re.compile(r"\*\*(.+?)\*\*", re.S)
 
 #: Parts by name, in the order of the report.
 PARTS = {
@@ -57,7 +63,22 @@ def reproduce(
     for part in parts.values():
         progress.say(f"writing: {part.title}")
         sections.append(f"## {part.title}\n\n{part.show(done)}\n")
-    return "\n".join([_intro(asked, ran), *sections]), ran
+    return "\n".join([_intro(asked, ran), _in_short(sections, ran), *sections]), ran
+
+
+def _in_short(sections: Sequence[str], ran: Ran) -> str:
+    """What is printed bold in each part, and the processor time by folder of results."""
+    lines = []
+    for section in sections:
+        title = section.splitlines()[0].removeprefix("## ")
+        lines += [f"- {title}: {said}" for said in _BOLD.findall(section)]
+    took_s: dict[str, float] = {}
+    for name, seconds in ran.took_s.items():
+        folder = name.split("/")[0]
+        took_s[folder] = took_s.get(folder, 0.0) + seconds
+    parts = ", ".join(f"{folder} {seconds / 60:.1f}" for folder, seconds in took_s.items())
+    lines += [f"- Minutes of one core: {ran.cpu_s / 60:.1f} ({parts})"] if took_s else []
+    return f"{IN_SHORT}\n\n" + "\n".join(lines) + "\n"
 
 
 def _intro(scope: Scope, ran: Ran) -> str:

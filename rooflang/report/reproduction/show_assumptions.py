@@ -23,8 +23,11 @@ def show_assumptions(done: Done) -> str:
     steps, peaks = [each.step for each in examples], [each.peak for each in examples]
     silent = [f"`{field}`" for field in differing() if field not in {*_ordered(steps), *_ordered(peaks)}]
     note = f"\n\nWithout effect in all of these: {', '.join(silent)}." if silent else ""
+    longer = [each.whole for each in steps if each.whole is not None]
+    said = f"**A step takes {min(longer):+.1%} to {max(longer):+.1%} under `physical`.** " if longer else ""
     return (
-        "The plan is the grid's in each of these configurations, so that nothing but the assumptions changes:\n\n"
+        f"{said}The plan is the grid's in each of these configurations, so that nothing but the assumptions "
+        "changes:\n\n"
         f"{names}\n\nTwo numbers for each assumption: by how much longer a step takes if `paper` takes this one from "
         "`physical`; and by how much longer it takes under `physical` than if that took this one from `paper`. They "
         "differ where assumptions act on one another: what hides behind something else shows nothing.\n\n"

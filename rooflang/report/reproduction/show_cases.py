@@ -31,8 +31,14 @@ def show_cases(done: Done) -> str:
         f"`{each.command()}`"
         for each in cases
     )
+    ours = (
+        f"under `{profile}` {', '.join(_gain(each.gain) for each in cases if each.assumptions == profile)}"
+        for profile in dict.fromkeys(each.assumptions for each in cases)
+    )
+    theirs = ", ".join(f"+{100 * each.case.published_gain:.3g}%" for each in cases if _paper(each))
     agents = "; ".join(f"{each.case.title}: {each.case.agent_title}" for each in cases if _paper(each))
     return (
+        f"**Over the grid `optimize` gains {'; '.join(ours)}; the paper's agent gained {theirs}.** "
         "Gains are in throughput over the grid's plan, under `paper` over the faster of its simulated and its "
         "published step. `optimize` is given the model, the cluster, the workload and the number of stages, "
         f"nothing else. What the agent did ({agents}) is simulated where it can be said as one configuration.\n\n"

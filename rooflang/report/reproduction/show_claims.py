@@ -80,8 +80,9 @@ def _ends(statement: str, stage: str, ends: Sequence[End]) -> str:
     ]
     heads = ("<model", "context", "<platform", *(f"{profile}: {x}" for profile in PROFILES for x in ("formula", what)))
     return (
-        f"**{statement}** Verdict: {verdict}: {words}. Simulated values are those of each number of GPUs, with their "
-        f"ratio to the formula, which is a ceiling for one GPU alone.\n\n{markdown_table(heads, rows)}"
+        f"**{statement} Verdict: {verdict}.** {words[0].upper()}{words[1:]}. Simulated values are those of each number "
+        "of GPUs, with their ratio to the formula, which is a ceiling for one GPU alone.\n\n"
+        f"{markdown_table(heads, rows)}"
     )
 
 
@@ -108,10 +109,10 @@ def _scopes(rows: Sequence[ScopeRow]) -> str:
     scopes = (f"{gpus} GPUs, domains of {domain}" for gpus, domain in SCOPES)
     heads = ("<model", "context", "<profile", "routing", *scopes, f"gain, {SCOPES[0][1]} to {SCOPES[1][1]}")
     return (
-        "**A larger NVLink domain helps where routing dominates, and less as the context grows.** Verdict: "
-        f"{verdict}: a larger share of routing {'goes' if ordered else 'does not go'} with a larger gain in most pairs "
-        f"of models; the gain of {'every model shrinks' if shrinks else 'some model does not shrink'} from the shorter "
-        "to the longer context. Peak decode throughput of the grid on GB300, tok/s/GPU; routing is its share of the "
+        "**A larger NVLink domain helps where routing dominates, and less as the context grows. Verdict: "
+        f"{verdict}.** A larger share of routing {'goes' if ordered else 'does not go'} with a larger gain in most "
+        f"pairs of models; the gain of {'every model shrinks' if shrinks else 'some model does not shrink'} from the "
+        "shorter to the longer context. Peak decode throughput of the grid on GB300, tok/s/GPU; routing is its share of the "
         f"run without overlap in domains of {SCOPES[0][1]}.\n\n{markdown_table(heads, lines)}"
     )
 

@@ -90,8 +90,8 @@ def _ends(ends: Sequence[CurveEnd]) -> str:
     ]
     text = (
         f"Of {len(ends)} ends of curves (peak throughput, highest interactivity) {len(compared)} have a published "
-        f"point of the same batch and pipeline; {good} of them agree within {END_TOLERANCE:.0%}. {len(inside)} of "
-        f"{len(known)} lie inside the axes of the paper's figures, within their top ticks."
+        f"point of the same batch and pipeline. **{good} of {len(compared)} ends agree within {END_TOLERANCE:.0%}; "
+        f"{len(inside)} of {len(known)} lie inside the axes of the paper's figures**, within their top ticks."
     )
     outside = [end for end in known if end not in inside]
     if outside:
@@ -104,8 +104,9 @@ def _ends(ends: Sequence[CurveEnd]) -> str:
 
 
 def _gains(done: Done) -> str:
-    rows, notes = [], []
+    rows, notes, said = [], [], []
     for profile in PROFILES:
+        said += _in_short(profile, done)
         for stage in done.scope.stages:
             grid = done.select(stage=stage, assumptions=profile, search="grid")
             egraph = done.select(stage=stage, assumptions=profile, search="egraph")
@@ -119,7 +120,22 @@ def _gains(done: Done) -> str:
         "both have; and, for each setting, the highest throughput and the highest interactivity of the one over those "
         "of the other:\n\n" + markdown_table(heads, rows)
     )
+    text = "\n".join([*said, "", text]) if said else text
     return "\n\n".join([text, *_by_model(done), *notes])
+
+
+def _in_short(profile: str, done: Done) -> list[str]:
+    """The gains of a profile in both stages, as one sentence; none where there is nothing to compare."""
+    grid, egraph = (done.select(assumptions=profile, search=search) for search in ("grid", "egraph"))
+    found = gains(grid, egraph, BATCHES)
+    if not found.gains:
+        return []
+    mean, most = (show_share_signed(value) for value in (found.mean, found.largest.gain))
+    kept = len(found.gains) - len(found.losses)
+    return [
+        f"**Under `{profile}` the search has the throughput of the grid or more at {kept:,} of {len(found.gains):,} "
+        f"batch sizes in {len(found.reach)} settings: {mean} on average, {most} at most ({_where(found.largest)}).**"
+    ]
 
 
 #: What a row says about the gains of a profile in a stage.

@@ -60,9 +60,9 @@ def show_tables(done: Done) -> str:
             )
     heads = ("<model", "context", "<quantity", "computed", "published", "error", "physical")
     return (
-        f"Decode on {GPUS} GB300. {exact} of {len(lines)} cells are as printed under the `paper` assumptions. The last "
-        "column is the same quantity under `physical`, at the largest batch that fits there; a change of the batch "
-        f"changes the weights per token with it.\n\n{markdown_table(heads, lines)}"
+        f"Decode on {GPUS} GB300. **{exact} of {len(lines)} cells are as printed** under the `paper` assumptions. The "
+        "last column is the same quantity under `physical`, at the largest batch that fits there; a change of the "
+        f"batch changes the weights per token with it.\n\n{markdown_table(heads, lines)}"
     )
 
 
@@ -76,7 +76,7 @@ def _row(curve: Curve | None, published: TableRow) -> TableRow | None:
 def show_ratios(done: Done) -> str:
     """Every ratio that the paper prints, computed under both profiles."""
     known = _curves(done)
-    lines = []
+    lines, exact = [], 0
     for ratio in published_ratios():
         times = {}
         for name in PROFILES:
@@ -86,12 +86,13 @@ def show_ratios(done: Done) -> str:
                 times[name] = peaks[0] / peaks[1]
         if "paper" in times:
             printed = round(times["paper"], RATIO_DECIMALS)
+            exact += printed == ratio.times
             physical = f"{times['physical']:.{RATIO_DECIMALS}f}" if "physical" in times else "–"
             figures = (f"{value:.{RATIO_DECIMALS}f}" for value in (printed, ratio.times))
             error = show_error(printed / ratio.times - 1.0)
             lines.append((ratio.model, ratio.over, show_count(ratio.context), *figures, error, physical))
     heads = ("<model", "<over", "context", "computed", "published", "error", "physical")
     return (
-        f"Peak decode throughput of one model over that of another, each by the grid on {GPUS} GB300.\n\n"
-        + markdown_table(heads, lines)
+        f"Peak decode throughput of one model over that of another, each by the grid on {GPUS} GB300. "
+        f"**{exact} of {len(lines)} ratios are as printed.**\n\n" + markdown_table(heads, lines)
     )

@@ -137,6 +137,7 @@ def test_real_points_of_one_setting(tmp_path: Path) -> None:
     scope = Scope(models=("deepseek-v4-flash",), contexts=(2**16,), stages=("decode",), gpus=(8,), hardware=("gh200",))
     text, ran = reproduce(("points",), tmp_path, calm(), scope=scope, workers=1)
     assert "**2 of 2 (100.0%) agree within 1%**" in text
+    assert "- Published points: 2 of 2 (100.0%) agree within 1%\n- Minutes of one core: " in text
     _, again = reproduce(("points",), tmp_path, calm(), scope=scope, workers=1)
     assert again.kept == len(ran.results) == 1
 
