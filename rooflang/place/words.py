@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from rooflang.ir.blocks import Blocks
 from rooflang.ir.cut import PARTIAL, STATES, Cut
 from rooflang.ir.layout import Choice, Mode
-from rooflang.ir.tensor import RESIDENT_ROLES
+from rooflang.ir.tensor import RESIDENT_ROLES, Role
 from rooflang.place.plan import Plan
 
 #: Cuts of a group that are told one by one; the rest is counted.
@@ -18,21 +18,27 @@ _TOLD = 2
 
 def describe(plan: Plan, blocks: Blocks) -> str:
     """One line: for each group of operators with weights or a cache how its work is cut over the mesh, the cut that
-    holds most bytes first; then what lies outside HBM, and the pipeline."""
+    holds most bytes first; then the weights that are gathered where they are used, what lies outside HBM, and the
+    pipeline."""
     words, sizes = blocks.graph.words, blocks.graph.sizes
     weights = blocks.counts()
     table: dict[str, Counter[str]] = {}
     tiers: Counter[str] = Counter()
+    gathered = 0
     for kind in blocks.kinds:
         block = plan.blocks[kind.name]
         for tier in block.tiers.values():
             tiers[tier] += weights[kind.name]
+        gathered += weights[kind.name] * sum(
+            block.modes[name].op.operands[index].role is Role.WEIGHT for name, index in block.paths
+        )
         for mode in block.modes.values():
             held = sum(t.bytes(sizes) for t in mode.op.operands if t.role in RESIDENT_ROLES and len(t.dims) > 1)
             if held or mode.op.kind == "attention":
                 found = table.setdefault(mode.op.group, Counter())
                 found[_cuts(mode, plan, words)] += round(held) * weights[kind.name] + 1
     parts = [f"{group}: {_told(found)}" for group, found in table.items()]
+    parts += [f"{gathered} weights gathered"] if gathered else []
     parts += [f"{count} leaves in {tier.upper()}" for tier, count in sorted(tiers.items())]
     return "; ".join([*parts, f"pipeline {len(plan.stages)}"])
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rooflang.eqsat import saturate_all
 from rooflang.errors import CapacityError
 from rooflang.extractors import stages
 from rooflang.extractors.chain import Chain
@@ -21,6 +22,7 @@ from rooflang.extractors.resting import Kernel, shared_leaves
 from rooflang.extractors.sweep import Sweep
 from rooflang.extractors.task import Objective, Task
 from rooflang.ir import Graph, GraphBuilder
+from rooflang.ir.layout import Mode
 from rooflang.ir.tensor import Role
 from rooflang.place.certificate import certificate, replay
 from rooflang.place.lower import lower
@@ -59,14 +61,24 @@ GRAPHS = {
 
 
 @lru_cache(maxsize=32)
-def costed(graph: str, mesh: tuple[int, ...], tiers: tuple[str, ...]) -> tuple[Case, CostedGraph]:
+def costed(
+    graph: str, mesh: tuple[int, ...], tiers: tuple[str, ...], gathered: bool = False
+) -> tuple[Case, CostedGraph]:
     case = Case.of(GRAPHS[graph], mesh=mesh, hardware="gh200", saturate=True)
-    return case, CostedGraph.of(case.blocks, case.frozen, case.cost, tiers=tiers)
+    frozen = saturate_all(case.blocks, len(mesh), gathered=True) if gathered else case.frozen
+    return case, CostedGraph.of(case.blocks, frozen, case.cost, tiers=tiers)
 
 
-def squeezed(graph: str, mesh: tuple[int, ...], tiers: tuple[str, ...], room: float, objective: Objective) -> Task:
+def squeezed(
+    graph: str,
+    mesh: tuple[int, ...],
+    tiers: tuple[str, ...],
+    room: float,
+    objective: Objective,
+    gathered: bool = False,
+) -> Task:
     """A task with room in HBM for that part of what all leaves hold on one rank."""
-    case, found = costed(graph, mesh, tiers)
+    case, found = costed(graph, mesh, tiers, gathered)
     task = case.task(costed=found, objective=objective)
     leaves = sum(leaf.bytes(case.graph.sizes) for kind in found.kinds.values() for leaf in kind.leaf.values())
     works = max(
@@ -82,11 +94,12 @@ def squeezed(graph: str, mesh: tuple[int, ...], tiers: tuple[str, ...], room: fl
     tiers=st.sampled_from([("hbm",), ("hbm", "dram"), ("hbm", "dram", "nvme")]),
     room=st.floats(0.02, 1.2),
     objective=st.sampled_from(["max", "sum"]),
+    gathered=st.booleans(),
 )
 def test_memories_hold_what_the_simulation_finds(
-    graph: str, mesh: tuple[int, ...], tiers: tuple[str, ...], room: float, objective: Objective
+    graph: str, mesh: tuple[int, ...], tiers: tuple[str, ...], room: float, objective: Objective, gathered: bool
 ) -> None:
-    task = squeezed(graph, mesh, tiers, room, objective)
+    task = squeezed(graph, mesh, tiers, room, objective, gathered)
     try:
         found = extract(task, gap=1e-3, time_limit_s=5.0)
     except CapacityError as error:
@@ -122,6 +135,25 @@ def test_leaves_that_do_not_fit_lie_in_dram_and_the_bound_is_near() -> None:
     assert found.gap < 0.3
     free = extract(replace(task, reserve_bytes=0.0), gap=1e-3)
     assert free.value_s <= found.value_s
+
+
+def test_weights_that_do_not_fit_rest_cut_and_are_gathered() -> None:
+    """Where every rank runs its own requests and its memory does not hold the weights of all layers."""
+    as_read, gathered = (
+        replace(squeezed("two layers", (4,), ("hbm",), 1.6, "sum", choice), keep=_by_batch) for choice in (False, True)
+    )
+    with pytest.raises(CapacityError):
+        extract(as_read)
+    found = extract(gathered, gap=0.0)
+    agrees(gathered, found)
+    moved = [step.collective for plan in found.block_plans.values() for path in plan.paths.values() for step in path]
+    assert set(moved) == {"all_gather"}
+    assert extract(replace(as_read, reserve_bytes=0.0)).value_s < found.value_s
+    assert found.gap < 1e-3
+
+
+def _by_batch(kind: str, mode: Mode) -> bool:
+    return "batch" in mode.out
 
 
 def test_the_price_of_memory_bounds_what_fits() -> None:

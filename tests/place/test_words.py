@@ -7,6 +7,7 @@ from dataclasses import replace
 from rooflang.hw import Cluster
 from rooflang.ir.blocks import split_blocks
 from rooflang.ir.graph import Graph
+from rooflang.ir.layout import make_transfer
 from rooflang.place.grid import grid_plan
 from rooflang.place.layout import Layout
 from rooflang.place.words import describe
@@ -52,3 +53,15 @@ def test_leaves_in_other_tiers_are_counted() -> None:
         for name, block in plan.blocks.items()
     }
     assert describe(replace(plan, blocks=kinds), blocks).endswith("; 3 leaves in DRAM; pipeline 1")
+
+
+def test_weights_that_are_gathered_are_counted() -> None:
+    graph = mlp(2)
+    blocks = split_blocks(graph)
+    plan = grid_plan(graph, CLUSTER, dp=8, cp=1, pp=1)
+    step = make_transfer("u0", ("hidden",), ("R",))
+    kinds = {
+        name: replace(block, paths={("up0", 1): (step,)} if "up0" in block.modes else block.paths)
+        for name, block in plan.blocks.items()
+    }
+    assert describe(replace(plan, blocks=kinds), blocks) == "mlp: batch→8; 2 weights gathered; pipeline 1"

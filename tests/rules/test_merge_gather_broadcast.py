@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from rooflang.eqsat import saturate
 from rooflang.ir import Tensor
+from rooflang.ir.blocks import split_blocks
+from rooflang.ir.tensor import Role
 from rooflang.rules import rule
 from rooflang.rules.examples import decode_step, mlp
 from rooflang.rules.record import Ok, Refusal
@@ -38,3 +41,20 @@ def test_without_it_nothing_is_gathered() -> None:
     left = saturated(mlp(), without="merge_gather_broadcast").transfers
     assert left
     assert "all_gather" not in {t.collective for t in left}
+
+
+def test_weights_are_gathered_where_that_is_asked_for() -> None:
+    weight = next(t for t in mlp().leaves if t.role is Role.WEIGHT)
+    taken = RULE.check(weight, (weight.dims[0],), ("R",))
+    assert isinstance(taken, Ok)
+    leaves = {t.name for t in mlp().leaves}
+    assert not [t for t in saturated(mlp(), 2).transfers if t.tensor in leaves]
+    (kind,) = split_blocks(mlp()).kinds
+    block = saturate(kind, 2, gathered=True)
+    moved = [t for t in block.transfers if t.tensor in leaves]
+    assert {t.collective for t in moved} == {"all_gather"}
+    assert all((t.tensor, t.before, "hbm") in {(h.leaf, h.spec, h.tier) for h in block.holds} for t in moved)
+    # Nothing else changes.
+    assert set(block.modes) == set(saturated(mlp(), 2).modes)
+    left = saturate(kind, 1, gathered=True, disabled=frozenset({"merge_gather_broadcast"}))
+    assert not [t for t in left.transfers if t.tensor in leaves]
