@@ -112,8 +112,8 @@ def _scopes(rows: Sequence[ScopeRow]) -> str:
         "**A larger NVLink domain helps where routing dominates, and less as the context grows. Verdict: "
         f"{verdict}.** A larger share of routing {'goes' if ordered else 'does not go'} with a larger gain in most "
         f"pairs of models; the gain of {'every model shrinks' if shrinks else 'some model does not shrink'} from the "
-        "shorter to the longer context. Peak decode throughput of the grid on GB300, tok/s/GPU; routing is its share of the "
-        f"run without overlap in domains of {SCOPES[0][1]}.\n\n{markdown_table(heads, lines)}"
+        "shorter to the longer context. Peak decode throughput of the grid on GB300, tok/s/GPU; routing is its share "
+        f"of the run without overlap in domains of {SCOPES[0][1]}.\n\n{markdown_table(heads, lines)}"
     )
 
 
