@@ -31,13 +31,23 @@ class Joint:
         return "+".join(self.targets[0])
 
     def of(self, graph: Graph) -> Graph:
-        """The graph with their joint products too. Raises `RefusedError`."""
+        """The graph with their joint products too, each in front of the first of its products. Raises
+        `RefusedError`."""
+        first: dict[str, Op] = {}
+        order = {name: number for number, name in enumerate(graph.op_by_name)}
+        dims = {dim.label: dim for dim in graph.dims}
         for names in self.targets:
             for name in names:
                 if name not in graph.op_by_name:
                     raise RefusedError("unknown-name", f"there is no operator {name!r}")
-            graph = _with(graph, joint_of([graph.op_by_name[name] for name in names]), names)
-        return graph
+            products = [graph.op_by_name[name] for name in names]
+            joint = joint_of(products)
+            if joint.name in graph.op_by_name:
+                raise RefusedError("name-taken", f"there is an operator {joint.name} already")
+            dims.setdefault(joint.output.dims[-1], _dim(graph, joint.output.dims[-1], products))
+            first[min(names, key=order.__getitem__)] = joint
+        ops = (each for op in graph.ops for each in ((first[op.name], op) if op.name in first else (op,)))
+        return replace(graph, dims=tuple(dims.values()), ops=tuple(ops))
 
 
 #: What is done to a graph before anything is laid.
@@ -91,16 +101,11 @@ def _format(op: Op) -> tuple[object, ...]:
     return op.operands[1].dtype, op.peak, op.output.dtype, op.output.role, op.output.fill
 
 
-def _with(graph: Graph, joint: Op, names: Sequence[str]) -> Graph:
-    """The graph with a joint product in front of the first of its products."""
-    if joint.name in graph.op_by_name:
-        raise RefusedError("name-taken", f"there is an operator {joint.name} already")
-    label = joint.output.dims[-1]
-    parts = [graph.op_by_name[name].output.dims[-1] for name in names]
-    size, words = sum(graph.sizes[part] for part in parts), " + ".join(graph.words[part] for part in parts)
-    dims = graph.dims if label in graph.sizes else (*graph.dims, Dim(label=label, size=size, meaning=words))
-    at = min(graph.ops.index(graph.op_by_name[name]) for name in names)
-    return replace(graph, dims=dims, ops=(*graph.ops[:at], joint, *graph.ops[at:]))
+def _dim(graph: Graph, label: str, products: Sequence[Op]) -> Dim:
+    own = [op.output.dims[-1] for op in products]
+    return Dim(
+        label=label, size=sum(graph.sizes[each] for each in own), meaning=" + ".join(graph.words[d] for d in own)
+    )
 
 
 def shared_inputs(blocks: Blocks) -> Iterator[Joint]:

@@ -119,14 +119,13 @@ class Problem:
         """The problem with what a certificate takes apart, and its blocks in the kinds that it names, if they can be:
         else it stays as it is, and `replay` says what is wrong. Raises `PlacementError` for what is no certificate."""
         alike, apart = kinds_of(script), apart_of(script)
-        if not apart and not self.apart and alike == tuple(kind.blocks for kind in self.blocks.kinds):
+        if apart == self.apart and alike == tuple(kind.blocks for kind in self.blocks.kinds):
             return self
-        other = replace(self, alike=(), apart=apart)
+        other = replace(self, alike=alike, apart=apart)
         try:
-            split_blocks(other.laid, alike=alike)
+            return other if other.blocks else self
         except (GraphError, RefusedError):
             return self
-        return replace(other, alike=alike)
 
     @property
     def has_batch(self) -> bool:

@@ -75,7 +75,8 @@ class Sample:
         # What a fused kernel covers stays in the graph: where a kernel of its own makes it too, that one has to run.
         kept = {name: mode for name, mode in self.modes.items() if name in kept or covered.issuperset(mode.covers)}
         moved = {op.name for op in self.ops if op.output.name in self.aliases}
-        ops = [op for op in self.ops if op.name in covered | moved | self._recomputed()]
+        wanted = covered | moved | self._recomputed()
+        ops = [op for op in self.ops if op.name in wanted]
         made = {op.output.name for op in ops}
         given = {op.output.name: replace(op.output, role=Role.INPUT) for op in self.ops if op.output.name not in made}
         self.ops = [_fed(op, given) for op in ops]

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rooflang.errors import PlacementError
 from rooflang.hw import Cluster
 from rooflang.ir.blocks import Blocks
 from rooflang.ir.evaluate import random_leaves
@@ -55,9 +54,13 @@ _KNOWN: dict[tuple[str, int], Validation] = {}
 
 def validate(plan: Plan, blocks: Blocks, cluster: Cluster, *, seed: int = 0) -> Validation:
     """Replay the plan's certificate and evaluate the plan. Raises `PlacementError` that names the first difference."""
-    script = certificate(plan, blocks)
-    if certificate(replay(script, blocks, cluster), blocks) != script:
-        raise PlacementError("the certificate replays to another plan", where=plan.origin)
+    return validated(certificate(plan, blocks), blocks, cluster, seed=seed)
+
+
+def validated(script: Mapping[str, Any], blocks: Blocks, cluster: Cluster, *, seed: int = 0) -> Validation:
+    """Replay a certificate, which has to be that of the plan that it leads to, and evaluate that plan. Raises
+    `PlacementError` that names the first difference."""
+    plan = replay(script, blocks, cluster)
     key = (json.dumps(script, sort_keys=True), seed)  # it has the fingerprint of the graph in it
     if key not in _KNOWN:
         _KNOWN[key] = evaluated(plan, blocks, seed=seed)

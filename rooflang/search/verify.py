@@ -25,7 +25,7 @@ from rooflang.search.inputs import digest, stated_assumptions
 from rooflang.search.point import PRICE, RESULT_SCHEMA, Point, usd_per_million_tokens
 from rooflang.search.prepared import Prepared
 from rooflang.search.problem import Problem
-from rooflang.search.validate import Validation, evaluated, validate
+from rooflang.search.validate import Validation, evaluated, validated
 from rooflang.sim.result import Overlap
 
 #: Numbers of two runs agree to so many parts: JSON keeps every digit, other versions of NumPy may round sums otherwise.
@@ -72,11 +72,11 @@ def certified(problem: Problem, points: Sequence[Point], *, seed: int = 0) -> tu
     Raises `PlacementError` for a plan that computes something else than the graph.
     """
     out = []
+    laid = problem
     for point in points:
-        laid = problem.for_script(point.certificate)
+        laid = laid.for_script(point.certificate)  # points that follow each other are often of one graph
         check_apart(laid, seed=seed)
-        plan = replay(point.certificate, laid.blocks, laid.cluster)
-        found = validate(plan, laid.blocks, laid.cluster, seed=seed)
+        found = validated(point.certificate, laid.blocks, laid.cluster, seed=seed)
         out.append(replace(point, certificate={**point.certificate, "evaluated": found.to_json()}))
     return tuple(out)
 
