@@ -4,19 +4,20 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 import numpy as np
 
+from rooflang.cost.tiers import HBM
 from rooflang.errors import LimitReached
 from rooflang.extractors.costed import CostedGraph
 from rooflang.extractors.dual import Dual
+from rooflang.extractors.footprint import Footprint
 from rooflang.extractors.forms import Points, Weights
 from rooflang.extractors.layouts import BoolArray, FloatArray
-from rooflang.extractors.memory import block_use
 from rooflang.extractors.plans import block_s
 from rooflang.extractors.squeeze import priced
 from rooflang.extractors.task import Decisions, Send, Stages, Task
@@ -30,7 +31,11 @@ _SHARES = (0.5, 0.65, 0.8, 0.9, 0.999)
 _DEAR_SHARES, _PRICES = (0.001, 0.05, 0.15, 0.3), (0.5, 1.0, 2.0, 4.0, 6.0, 9.0, 15.0, 30.0)
 
 
-@dataclass(frozen=True, kw_only=True)
+#: C and N of a block of each kind, and what a plan holds.
+_Known = tuple[Mapping[str, tuple[FloatArray, FloatArray]], Footprint]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Chain:
     """The layers of a graph in their order, to be cut into as many stages as `task` has.
 
@@ -39,51 +44,59 @@ class Chain:
     """
 
     task: Task
+    _plans: dict[int, tuple[Decisions, _Known]] = field(default_factory=dict)
+    _sent: dict[object, FloatArray] = field(default_factory=dict)
 
     @property
     def costed(self) -> CostedGraph:
         return self.task.costed
 
-    @cached_property
+    @property
     def layers(self) -> Stages:
         """The block labels of each layer."""
-        return partition(self.costed.blocks, [1] * len(layer_labels(self.costed.blocks)))
+        return _layers(self.costed)
 
-    @cached_property
-    def counts(self) -> dict[str, FloatArray]:
+    @property
+    def counts(self) -> Mapping[str, FloatArray]:
         """For each kind of block how many there are before each layer, (layers + 1,)."""
-        blocks = self.costed.blocks
-        each = [blocks.counts(labels) for labels in self.layers]
-        return {
-            kind: np.concatenate([[0.0], np.cumsum([counts[kind] for counts in each])]) for kind in self.costed.kinds
-        }
+        return _counts(self.costed)
 
-    @cached_property
+    @property
     def sends(self) -> tuple[tuple[Send, ...], ...]:
         """What has to be sent where the chain is cut after i layers; nothing at its ends."""
-        out: list[tuple[Send, ...]] = [()]
-        for cut in range(1, len(self.layers)):
-            halves = tuple(
-                tuple(label for labels in part for label in labels) for part in (self.layers[:cut], self.layers[cut:])
-            )
-            out.append(replace(self.task, stages=halves).loads[0].sends)
-        return (*out, ())
+        return _sends(self.costed)
 
-    def best(self, chosen: Decisions) -> tuple[float, tuple[int, ...]]:
-        """The best partition under a plan that fits into memory: its objective and the layers of each stage."""
-        task = self.task
-        kinds = self.costed.kinds
-        seconds = {n: block_s(kind, chosen.choices[n], chosen.boundary) for n, kind in kinds.items()}
-        uses = {n: block_use(task, kind, chosen.choices[n]) for n, kind in kinds.items()}
-        local, exposed = (self._sums({n: float(pair[part][task.at]) for n, pair in seconds.items()}) for part in (0, 1))
-        live = np.max([np.where(self._present(name), use[1], 0.0) for name, use in uses.items()], axis=0)
-        fits = self._sums({name: use[0] for name, use in uses.items()}) + live <= task.capacity_bytes
-        tables = []
-        for stage in range(len(task.stages)):
-            sent = exposed + self._send_s(stage, chosen.boundary)[None, :]
-            value = np.maximum(local, sent) if task.objective == "max" else local + sent
-            tables.append(np.where(fits, value, np.inf))
-        return cheapest(tables)
+    @cached_property
+    def levels(self) -> tuple[str, ...]:
+        """The fabric level that each stage sends over; the last one sends nothing, and is given that of the others."""
+        gpus, cluster = self.task.mesh.gpus, self.costed.cost.cluster
+        last = len(self.task.stages) - 1
+        names = [cluster.level_between(stage * gpus, (stage + 1) * gpus).name for stage in range(last)]
+        return (*names, *names[-1:]) if names else ("",)
+
+    def known(self, chosen: Decisions) -> _Known:
+        """What is known of a plan whatever the partition, worked out once."""
+        if id(chosen) not in self._plans:
+            seconds = {n: block_s(kind, chosen.choices[n], chosen.boundary) for n, kind in self.costed.kinds.items()}
+            self._plans[id(chosen)] = chosen, (seconds, Footprint.of(self.task, chosen))
+        return self._plans[id(chosen)][1]
+
+    def best(self, chosen: Decisions, at: int | None = None) -> tuple[float, tuple[int, ...]]:
+        """The best partition under a plan that fits into memory, at the task's batch size or another one: its objective
+        and the layers of each stage."""
+        at = self.task.at if at is None else at
+        seconds, held = self.known(chosen)
+        local, exposed = (self._sums({n: float(pair[part][at]) for n, pair in seconds.items()}) for part in (0, 1))
+        works_on = [np.where(self._present(name), float(each.works_on[at]), 0.0) for name, each in held.kinds.items()]
+        rests = self._sums({name: float(each.rests[HBM][at]) for name, each in held.kinds.items()})
+        fits = rests + np.max(works_on, axis=0) <= self.task.capacity_bytes
+        tables: dict[str, FloatArray] = {}
+        for stage, level in enumerate(self.levels):
+            if level not in tables:
+                sent = exposed + self._sends_s(stage, chosen.boundary)[None, :, at]
+                value = np.maximum(local, sent) if self.task.objective == "max" else local + sent
+                tables[level] = np.where(fits, value, np.inf)
+        return cheapest([tables[level] for level in self.levels])
 
     def bound(self, found: Dual, limit: int) -> tuple[float, tuple[int, ...]]:
         """A lower bound on the objective over all partitions, plans and boundaries, and the layers of each stage in the
@@ -120,7 +133,7 @@ class Chain:
         values = {name: found.kind(name, points, limit).value for name in self.counts}
         for point, (at, weights) in enumerate(points):
             sums = self._sums({name: float(least[point].min()) for name, least in values.items()})
-            sent = [weights.exposed * self._least_send_s(stage, at) for stage in range(len(self.task.stages))]
+            sent = [weights.exposed * self._least_sends_s(stage)[:, at] for stage in range(len(self.task.stages))]
             yield np.array([sums + each[None, :] for each in sent])
 
     def _sums(self, amounts: dict[str, float]) -> FloatArray:
@@ -134,23 +147,58 @@ class Chain:
         """Does a stage have blocks of a kind?"""
         return np.asarray(self.counts[name][None, :] > self.counts[name][:, None])
 
-    def _send_s(self, stage: int, boundary: Mapping[int, Spec]) -> FloatArray:
-        """Seconds that a stage sends, by where it ends."""
-        return np.array([
-            sum(self.task.send_s(replace(send, stage=stage), boundary[send.group]) for send in sends)
-            for sends in self.sends
-        ])  # fmt: skip
+    def _sends_s(self, stage: int, boundary: Mapping[int, Spec]) -> FloatArray:
+        """Seconds that a stage sends, by where it ends, (layers + 1, b)."""
+        key = (self.levels[stage], tuple(boundary.get(group) for group in _groups(self.costed)))
+        if key not in self._sent:
+            self._sent[key] = self._by_end(stage, lambda send: self.task.sends_s(send, boundary[send.group]))
+        return self._sent[key]
 
-    def _least_send_s(self, stage: int, at: int) -> FloatArray:
-        """As `_send_s`, in the layout in which each port is sent fastest."""
-        task = replace(self.task, at=at)
-        return np.array([
-            sum(
-                min(task.send_s(replace(send, stage=stage), spec) for spec in self.costed.borders[send.group])
-                for send in sends
+    def _least_sends_s(self, stage: int) -> FloatArray:
+        """As `_sends_s`, in the layout in which each port is sent fastest."""
+        if self.levels[stage] not in self._sent:
+            borders = self.costed.borders
+            self._sent[self.levels[stage]] = self._by_end(
+                stage, lambda send: np.min([self.task.sends_s(send, spec) for spec in borders[send.group]], axis=0)
             )
-            for sends in self.sends
-        ])  # fmt: skip
+        return self._sent[self.levels[stage]]
+
+    def _by_end(self, stage: int, seconds: Callable[[Send], FloatArray]) -> FloatArray:
+        known: dict[tuple[int, int], FloatArray] = {}
+        out = np.zeros((len(self.layers) + 1, len(self.costed.batches)))
+        for end, sends in enumerate(self.sends):
+            for send in sends:
+                key = (send.group, id(send.tensor))
+                if key not in known:
+                    known[key] = seconds(replace(send, stage=stage))
+                out[end] += known[key]
+        return out
+
+
+@lru_cache(maxsize=64)
+def _layers(costed: CostedGraph) -> Stages:
+    return partition(costed.blocks, [1] * len(layer_labels(costed.blocks)))
+
+
+@lru_cache(maxsize=64)
+def _counts(costed: CostedGraph) -> Mapping[str, FloatArray]:
+    each = [costed.blocks.counts(labels) for labels in _layers(costed)]
+    return {kind: np.concatenate([[0.0], np.cumsum([counts[kind] for counts in each])]) for kind in costed.kinds}
+
+
+@lru_cache(maxsize=64)
+def _sends(costed: CostedGraph) -> tuple[tuple[Send, ...], ...]:
+    layers, out = _layers(costed), list[tuple[Send, ...]]([()])
+    for cut in range(1, len(layers)):
+        halves = tuple(tuple(label for labels in part for label in labels) for part in (layers[:cut], layers[cut:]))
+        out.append(Task(costed=costed, at=0, stages=halves).loads[0].sends)
+    return (*out, ())
+
+
+@lru_cache(maxsize=64)
+def _groups(costed: CostedGraph) -> tuple[int, ...]:
+    """The port groups that are sent where the chain is cut."""
+    return tuple(sorted({send.group for sends in _sends(costed) for send in sends}))
 
 
 def cheapest(tables: Sequence[FloatArray] | FloatArray) -> tuple[float, tuple[int, ...]]:
@@ -158,11 +206,13 @@ def cheapest(tables: Sequence[FloatArray] | FloatArray) -> tuple[float, tuple[in
 
     `tables[s][i, j]` is what stage s costs if it runs the layers i … j − 1.
     """
-    size = len(tables[0])
+    size, tables = len(tables[0]), list(tables)
+    empty = np.tri(size, k=0, dtype=bool)
+    masked = {id(table): np.where(empty, np.inf, table) for table in tables}
     least = np.where(np.arange(size) == 0, 0.0, np.inf)
     came: list[np.ndarray] = []
     for number, table in enumerate(tables):
-        worst = np.maximum(least[:, None], np.where(np.tri(size, k=0, dtype=bool), np.inf, table))
+        worst = np.maximum(least[:, None], masked[id(table)])
         # Later stages need at least a layer each.
         worst[:, size - (len(tables) - 1 - number) :] = np.inf
         came.append(worst.argmin(axis=0))

@@ -24,7 +24,7 @@ from rooflang.ir.blocks import BlockKind, Blocks
 from rooflang.ir.cut import OWNER, REPLICATED, Spec
 from rooflang.ir.layout import Mode, Transfer
 from rooflang.ir.op import op_kind
-from rooflang.ir.tensor import RESIDENT_ROLES, Tensor
+from rooflang.ir.tensor import RESIDENT_ROLES, Num, Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,10 +92,10 @@ class CostedKind:
     leaf_bytes: Mapping[tuple[str, Spec], FloatArray]
     aliases: Mapping[str, str]
 
-    def gathered_bytes(self, mode: CostedMode, at: int) -> float:
+    def gathered_bytes(self, mode: CostedMode, at: int | slice) -> Num:
         """What the weights that are gathered for a kernel occupy while it runs."""
         gathers = (read for read in mode.leaves if read.gather is not None)
-        return sum(float(self.leaf_bytes[read.leaf, mode.mode.operands[read.operand]][at]) for read in gathers)
+        return sum(self.leaf_bytes[read.leaf, mode.mode.operands[read.operand]][at] for read in gathers)
 
     @cached_property
     def leaf(self) -> dict[str, Tensor]:

@@ -18,12 +18,17 @@ from rooflang.extractors.costed import CostedGraph, CostedKind, CostedMode, Valu
 from rooflang.extractors.layouts import FloatArray
 from rooflang.extractors.plans import needed_modes
 from rooflang.extractors.task import PER_WAVE, Choice, Decisions, Load, Task
-from rooflang.ir.cut import show_spec
+from rooflang.ir.cut import Spec, show_spec
 from rooflang.ir.op import op_kind
+from rooflang.ir.tensor import Num
 from rooflang.units import show_bytes
 
 #: How many tensors an error names.
 _NAMED = 5
+
+#: The number of a batch size, or all of them: what is then a number is an array (b,).
+At = int | slice
+EVERY = slice(None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +64,12 @@ def common_leaves(costed: CostedGraph) -> frozenset[tuple[str, str]]:
     return frozenset(found | {(name, leaf) for name, kind in costed.kinds.items() for leaf in kind.common_leaves})
 
 
-def rests_bytes(task: Task, kind: CostedKind, mode: CostedMode, tier: str = HBM) -> float:
-    """What the leaves of a kernel occupy in a memory of a rank of a stage, for one block; caches for every wave in
-    flight. Leaves that others read too are left out."""
-    common = common_leaves(task.costed)
+def rests_bytes(task: Task, kind: CostedKind, mode: CostedMode, tier: str = HBM, *, at: At | None = None) -> Num:
+    """What the leaves of a kernel occupy in a memory of a rank of a stage, for one block, at the task's batch size or
+    others; caches for every wave in flight. Leaves that others read too are left out."""
+    common, at = common_leaves(task.costed), task.at if at is None else at
     return sum(
-        float(kind.leaf_bytes[(read.leaf, read.spec)][task.at]) * waves(task, kind, read.leaf)
+        kind.leaf_bytes[(read.leaf, read.spec)][at] * waves(task, kind, read.leaf)
         for read in mode.leaves
         if read.tier == tier and (kind.kind.name, read.leaf) not in common
     )
@@ -75,7 +80,7 @@ def waves(task: Task, kind: CostedKind, leaf: str) -> int:
     return len(task.stages) if kind.leaf[leaf].role in PER_WAVE else 1
 
 
-def output_bytes(kind: CostedKind, mode: CostedMode, at: int, *, buffers: bool) -> float:
+def output_bytes(kind: CostedKind, mode: CostedMode, at: At, *, buffers: bool) -> Num:
     """What a kernel's output occupies at least beside leaves: of what only one slice is read, that slice is kept.
     Without receive buffers a one-pass copy is as free as what a collective delivers (see
     `Assumptions.receive_buffers`)."""
@@ -83,20 +88,20 @@ def output_bytes(kind: CostedKind, mode: CostedMode, at: int, *, buffers: bool) 
     known = op_kind(op.kind)
     if known.in_place is not None or known.range or (not buffers and bool(op.attr("one_pass"))):
         return 0.0
-    return float(value.bytes[value.layouts.closure.holds[mode.out], at].min())
+    return value.bytes[value.layouts.closure.holds[mode.out], at].min(axis=0)
 
 
-def lying_bytes(value: Value, layout: int, at: int) -> float:
+def lying_bytes(value: Value, layout: int, at: At) -> Num:
     """What a value occupies at least beside leaves, whichever kernel made it."""
-    return 0.0 if value.in_place else float(value.bytes[layout, at])
+    return 0.0 if value.in_place else value.bytes[layout, at]
 
 
-def operand_bytes(kind: CostedKind, mode: CostedMode, at: int) -> float:
+def operand_bytes(kind: CostedKind, mode: CostedMode, at: At) -> Num:
     """What a kernel's operands occupy beside leaves at rest; those that may be slices of one value count once."""
-    held: dict[int, float] = {}
+    held: dict[int, Num] = {}
     for read in mode.reads:
         size = lying_bytes(kind.values[read.value], read.layout, at)
-        held[read.value] = max(size, held.get(read.value, 0.0))
+        held[read.value] = np.maximum(size, held[read.value]) if read.value in held else size
     return sum(held.values()) + kind.gathered_bytes(mode, at)
 
 
@@ -109,6 +114,26 @@ def left_behind(task: Task, load: Load, kind: CostedKind) -> Iterable[tuple[int,
             count = sum(blocks.rename[label][port] in blocks.graph.outputs for label in labels)
             if count:
                 yield index, port, group, count
+
+
+def left_bytes(task: Task, kind: CostedKind, used: Choice, index: int, spec: Spec, at: At) -> Num:
+    """What a value that the step leaves behind in layout `spec` occupies: value number `index` of a block."""
+    value = kind.values[index]
+    layout = value.layouts.number[spec]
+    if not task.costed.cost.assumptions.receive_buffers and index in used:
+        layout = kind.modes[used[index]].out
+    return lying_bytes(value, layout, at)
+
+
+def works_on_bytes(task: Task, kind: CostedKind, mode: CostedMode, used: Choice, at: At) -> Num:
+    """What a kernel of a block works on, its output among it."""
+    size = output_bytes(kind, mode, at, buffers=task.costed.cost.assumptions.receive_buffers)
+    if task.costed.cost.assumptions.receive_buffers:
+        return size + operand_bytes(kind, mode, at)
+    # What a transfer delivers is free, and keeps its source.
+    sources = {used[read.value] for read in mode.reads if read.value in used}
+    size = size + sum(output_bytes(kind, kind.modes[source], at, buffers=False) for source in sources)
+    return size + kind.gathered_bytes(mode, at)
 
 
 def stage_uses(task: Task, stage: int, decisions: Decisions) -> tuple[Use, ...]:
@@ -148,28 +173,16 @@ def _resident(task: Task, load: Load, kind: CostedKind, used: Choice, tier: str)
 
 
 def _left(task: Task, load: Load, kind: CostedKind, used: Choice, decisions: Decisions) -> Iterable[tuple[str, float]]:
-    buffers = task.costed.cost.assumptions.receive_buffers
     for index, port, group, count in left_behind(task, load, kind):
-        value = kind.values[index]
-        layout = value.layouts.number[decisions.boundary[group]]
-        if not buffers and index in used:
-            layout = kind.modes[used[index]].out
-        yield f"{port} × {count}", lying_bytes(value, layout, task.at) * count
+        size = left_bytes(task, kind, used, index, decisions.boundary[group], task.at)
+        yield f"{port} × {count}", float(size) * count
 
 
 def _largest(task: Task, kind: CostedKind, used: Choice) -> tuple[str, float]:
-    buffers = task.costed.cost.assumptions.receive_buffers
     best = ("", 0.0)
     for number in used.values():
         mode = kind.modes[number]
-        size = output_bytes(kind, mode, task.at, buffers=buffers)
-        if buffers:
-            size += operand_bytes(kind, mode, task.at)
-        else:
-            # What a transfer delivers is free, and keeps its source.
-            size += kind.gathered_bytes(mode, task.at)
-            sources = {used[read.value] for read in mode.reads if read.value in used}
-            size += sum(output_bytes(kind, kind.modes[source], task.at, buffers=False) for source in sources)
+        size = float(works_on_bytes(task, kind, mode, used, task.at))
         best = max(best, (f"operands and output of {mode.mode.op.name}", size), key=lambda entry: entry[1])
     return best
 

@@ -7,8 +7,9 @@ of the work; where it matters, an extraction goes on from there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from rooflang.extractors.chain import Chain
 from rooflang.extractors.dual import Dual
 from rooflang.extractors.forms import Points, Weights
 from rooflang.extractors.layouts import FloatArray
-from rooflang.extractors.memory import fullest
 from rooflang.extractors.pool import Pool
 from rooflang.extractors.task import Decisions, Stages, Task
 from rooflang.place.grid import partition
@@ -51,7 +51,13 @@ class Survey:
     pool: Pool
     bounds_s: FloatArray
     _values_s: dict[int, FloatArray] = field(default_factory=dict)
-    _largest: dict[tuple[int, Stages], int] = field(default_factory=dict)
+    _best: dict[tuple[int, int], Candidate | None] = field(default_factory=dict)
+    _partitions: dict[tuple[int, ...], Stages] = field(default_factory=dict)
+    _shares: dict[tuple[int, Stages], FloatArray] = field(default_factory=dict)
+
+    @cached_property
+    def _chain(self) -> Chain:
+        return Chain(task=self.task)
 
     @classmethod
     def of(cls, task: Task, quick_s: FloatArray, *, repartition: bool = True) -> Survey:
@@ -62,42 +68,44 @@ class Survey:
 
     def best(self, at: int) -> Candidate | None:
         """The best plan known for a batch size."""
-        task = replace(self.task, at=at)
+        key = (at, len(self.pool.plans))
+        if key not in self._best:
+            self._best[key] = next(self._candidates(at), None)
+        return self._best[key]
+
+    def _candidates(self, at: int) -> Iterator[Candidate]:
+        """Plans that fit, on their best stages, by their objective on the task's."""
         values = [self._value_s(number)[at] for number in range(len(self.pool.plans))]
         for number in sorted(range(len(values)), key=lambda each: (values[each], each)):
             if not np.isfinite(values[number]):
                 break
             plan = self.pool.plans[number]
-            if self.repartition and len(task.stages) > 1:
-                value_s, counts = Chain(task=task).best(plan)
+            value_s, stages = float(values[number]), self.task.stages
+            if self.repartition and len(stages) > 1:
+                value_s, counts = self._chain.best(plan, at)
                 if not np.isfinite(value_s):
                     continue
-                stages = partition(task.costed.blocks, counts)
-            else:
-                value_s, stages = float(values[number]), task.stages
-            if at <= self._fits_up_to(number, stages):
-                return Candidate(value_s=value_s, decisions=plan, stages=stages)
-        return None
+                stages = self._stages(counts)
+            if self._share(plan, stages)[at] <= 1.0:
+                yield Candidate(value_s=value_s, decisions=plan, stages=stages)
 
     def _value_s(self, number: int) -> FloatArray:
         if number not in self._values_s:
             self._values_s[number] = self.pool.value_s(self.task, self.pool.plans[number])
         return self._values_s[number]
 
-    def _fits_up_to(self, number: int, stages: Stages) -> int:
-        """The largest batch size (by number) at which a plan fits; -1: none. What a plan holds grows with the batch."""
-        key = (number, stages)
-        if key not in self._largest:
-            low, high = -1, len(self.task.costed.batches) - 1
-            while low < high:
-                middle = (low + high + 1) // 2
-                here = replace(self.task, at=middle, stages=stages)
-                if fullest(here, self.pool.plans[number]).share <= 1.0:
-                    low = middle
-                else:
-                    high = middle - 1
-            self._largest[key] = low
-        return self._largest[key]
+    def _stages(self, counts: tuple[int, ...]) -> Stages:
+        """The stages of so many layers each: one record for each partition, which is quick to compare."""
+        if counts not in self._partitions:
+            self._partitions[counts] = partition(self.task.costed.blocks, counts)
+        return self._partitions[counts]
+
+    def _share(self, plan: Decisions, stages: Stages) -> FloatArray:
+        """How full the fullest memory is at each batch size."""
+        key = (id(plan), stages)
+        if key not in self._shares:
+            self._shares[key] = self._chain.known(plan)[1].share(stages)
+        return self._shares[key]
 
     def _look(self) -> None:
         ats = np.flatnonzero(np.isfinite(self.bounds_s)).tolist()
@@ -118,7 +126,7 @@ class Survey:
         if len(self.task.stages) == 1:
             self._note(points, [found.value for found in minima])
         elif self.repartition:
-            self._note(points, Chain(task=self.task).bounds(dual, points, LIMIT))
+            self._note(points, self._chain.bounds(dual, points, LIMIT))
 
     def _note(self, points: Points, bounds: Sequence[float]) -> None:
         scale = 2.0 if self.task.objective == "sum" else 1.0
