@@ -14,6 +14,7 @@ from time import perf_counter
 import numpy as np
 
 from rooflang.errors import LimitReached, RooflangError
+from rooflang.extractors.branch import branched
 from rooflang.extractors.capacity import LARGE, capacity_rows
 from rooflang.extractors.layouts import FloatArray
 from rooflang.extractors.memory import fullest, least_bytes, overflow
@@ -32,6 +33,9 @@ LIMIT, LARGE_LIMIT = 16_000_000, 64_000_000
 
 #: The same where a quick look is taken.
 QUICK_LIMIT = 100_000
+
+#: Branches of the dual that are split.
+BRANCHES = 60
 
 #: Nodes of the integer programme's search tree.
 NODES = 200
@@ -88,6 +92,8 @@ def extract(
         else:
             sweep.run()
             sweep.refine(LARGE_LIMIT)
+            if task.objective == "max" and not sweep.tight and sweep.value_s > sweep.bound_s * (1.0 + worth):
+                branched(sweep, BRANCHES)
         if sweep.best is None and sweep.bound_s < cutoff_s:
             sweep.squeeze()
     except LimitReached:

@@ -14,6 +14,7 @@ import numpy as np
 
 from rooflang.extractors.dual import Minimum, dual
 from rooflang.extractors.forms import Weights
+from rooflang.extractors.fronts import undominated
 from rooflang.extractors.memory import fullest
 from rooflang.extractors.polish import polished
 from rooflang.extractors.pool import Pool
@@ -81,6 +82,11 @@ class Sweep:
         """Is the gap closed, or the bound so high that the plan does not matter?"""
         return self.value_s <= self.bound_s * (1.0 + self.gap) or self.bound_s >= self.cutoff_s
 
+    @property
+    def share(self) -> float:
+        """The share of C in the weights whose bound was the highest."""
+        return max(self._bounds, key=lambda share: self._bounds[share], default=FIRST)
+
     def run(self) -> None:
         """Try weights until the gap is closed or nothing more is to be had.
 
@@ -127,7 +133,7 @@ class Sweep:
         if self.done or self.exact:
             return
         self.limit = limit
-        share = max(self._bounds, key=lambda each: self._bounds[each])
+        share = self.share
         self._found = {share: self._found[share]} if share in self._found else {}
         for load in self.task.slowest:
             self._try(load, share)
@@ -234,7 +240,7 @@ class Sweep:
                     for c, n, chosen in partial
                     for own, plan in mine
                 ]
-                partial = _undominated(grown)[:_COMBINATIONS]
+                partial = undominated(grown)[:_COMBINATIONS]
             if partial:
                 _, _, chosen = min(partial, key=lambda item: combined(self.task.objective, item[0], item[1]))
                 own = {group: spec for _, border in chosen.values() for group, spec in border.items()}
@@ -259,15 +265,6 @@ class Sweep:
 
 
 _Mix = tuple[float, float, dict[str, tuple[Choice, dict[int, Spec]]]]
-
-
-def _undominated(items: list[_Mix]) -> list[_Mix]:
-    """Those that no other one equals or beats in both C and N."""
-    out: list[_Mix] = []
-    for item in sorted(items, key=lambda each: each[:2]):
-        if not out or item[1] < out[-1][1]:
-            out.append(item)
-    return out
 
 
 def _next_share(lines: Sequence[Seconds], last: float) -> float:

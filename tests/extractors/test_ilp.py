@@ -56,6 +56,7 @@ def no_dual(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave everything to the integer programme."""
     for name in ("run", "refine", "squeeze"):
         monkeypatch.setattr(Sweep, name, lambda self, *limit: None)
+    monkeypatch.setattr("rooflang.extractors.ilp.branched", lambda sweep, branches: None)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)

@@ -1,0 +1,344 @@
+"""Branch and bound on the dual: closes what weights alone leave open between the best plan and the bound.
+
+The dual's bound is one on mixtures of plans: where one plan has more of C and another more of N, a mixture evens them
+out, and no plan need do so. So a kernel on which the two differ is split: its modes with less local time are one
+branch, those with more the other one, and each is minimised anew, for its kind of block only. The bound of a branch is,
+over the layouts of port groups, the least of what the best of some fixed weights promises; the branch with the least
+bound is split next, until that is near the best plan. What is minimised on the way are plans that no weights find.
+
+States are dropped beforehand that another one replaces under all of the weights. That is sound in every branch: of any
+plan, one is left that costs no more under each of the weights, and the branch that has it has no higher bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from heapq import heappop, heappush
+from itertools import count
+from typing import Protocol
+
+import numpy as np
+
+from rooflang.errors import LimitReached
+from rooflang.extractors.costed import CostedGraph
+from rooflang.extractors.forms import KindForm, Points, Weights
+from rooflang.extractors.fronts import Fronts, Option
+from rooflang.extractors.layouts import FloatArray, IntArray
+from rooflang.extractors.plans import block_s
+from rooflang.extractors.readers import Keep
+from rooflang.extractors.sweep import Sweep
+from rooflang.extractors.tables import Tables
+from rooflang.extractors.task import Decisions, Load, Task
+from rooflang.ir.cut import Spec
+
+#: Odds of C against N in the weights, as multiples of those under which the bound was highest; and where tables are
+#: large.
+_ODDS, _FEW_ODDS = (0.25, 0.5, 0.75, 1.0, 1.33, 2.0, 4.0), (0.6, 1.0, 1.6)
+
+#: Most entries of tables: over all layouts of port groups, and in an elimination.
+_MOST, _LARGEST = 1_000_000, 20_000_000
+
+#: A branch is followed downwards while its bound is within this part of the way from the least one to the best plan.
+_PLUNGE = 0.25
+
+#: Weight of a block of a kind that a stage does not run.
+_ABSENT = 1e-9
+
+#: Layouts of the port groups that several kinds of block share, by number, in the order of the groups.
+Place = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    """A lower bound on the objective of some plans, and the layouts of port groups and the slowest stage there."""
+
+    bound_s: float
+    place: Place
+    load: Load
+
+
+class Goal(Protocol):
+    """What branches are measured by: the stages of a task, or all partitions into stages."""
+
+    @property
+    def value_s(self) -> float:
+        """The objective of the best plan known."""
+
+    def done(self, bound_s: float) -> bool:
+        """Is a bound near enough?"""
+
+    def floor(self, values: Mapping[str, FloatArray], shares: FloatArray) -> Floor:
+        """The lower bound that follows from the least costs of one block of each kind, (weights, layouts of the port
+        groups …)."""
+
+    def offer(self, decisions: Decisions) -> None:
+        """Take a plan, if it is the best so far."""
+
+
+class Fixed:
+    """The goal of a sweep: the stages of its task."""
+
+    def __init__(self, sweep: Sweep) -> None:
+        self.sweep, self.task = sweep, sweep.task
+        self._sends: dict[int, FloatArray] = {}
+
+    @property
+    def value_s(self) -> float:
+        return self.sweep.value_s
+
+    def done(self, bound_s: float) -> bool:
+        self.sweep.bound_s = max(self.sweep.bound_s, bound_s)
+        return self.sweep.done
+
+    def offer(self, decisions: Decisions) -> None:
+        self.sweep.offer(decisions)
+
+    def floor(self, values: Mapping[str, FloatArray], shares: FloatArray) -> Floor:
+        loads = self.task.slowest
+        stages = [
+            sum(((load.counts[name] or _ABSENT) * value for name, value in values.items()), self._fixed(number, shares))
+            for number, load in enumerate(loads)
+        ]
+        best = np.array([stage.max(axis=0) for stage in stages])
+        slowest = best.max(axis=0)
+        place = tuple(int(number) for number in np.unravel_index(int(slowest.argmin()), slowest.shape))
+        load = loads[int(_column(best, place).argmax())]
+        return Floor(bound_s=float(slowest[place]), place=place, load=load)
+
+    def _fixed(self, number: int, shares: FloatArray) -> FloatArray:
+        """What a stage sends under the weights, by the layouts of port groups; infinite where one is fixed
+        otherwise."""
+        if number not in self._sends:
+            task, load = self.task, self.task.slowest[number]
+            groups = shared_groups(task.costed)
+            total: FloatArray = np.zeros([len(shares)] + [1] * len(groups))
+            for axis, (group, specs) in enumerate(groups.items(), start=1):
+                seconds = np.zeros(len(specs))
+                for send in load.sends:
+                    if send.group == group:
+                        seconds = seconds + [task.send_s(send, spec) for spec in specs]
+                if group in task.boundary:
+                    seconds = seconds + np.where([spec == task.boundary[group] for spec in specs], 0.0, np.inf)
+                shape = [1] * (len(groups) + 1)
+                shape[axis] = len(specs)
+                total = total + (1.0 - shares).reshape([-1] + [1] * len(groups)) * seconds.reshape(shape)
+            self._sends[number] = total
+        return self._sends[number]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Part:
+    """A kind of block of which the states `alive` are left: `value` is the least cost of one block, (weights, layouts
+    of the port groups …), of length 1 along groups that the kind lacks."""
+
+    form: KindForm
+    alive: tuple[IntArray, ...]
+    tables: Tables
+    value: FloatArray
+
+    def states(self, place: Mapping[int, int]) -> dict[int, IntArray]:
+        """For each variable the best states at the weights, under layouts of the shared port groups."""
+        borders = self.form.borders
+        fixed = {borders[group]: np.full(len(self.value), at) for group, at in place.items() if group in borders}
+        return {variable: self.alive[variable][chosen] for variable, chosen in self.tables.states(fixed).items()}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Branch:
+    """What is left of each kind of block, and the bound on it."""
+
+    parts: Mapping[str, _Part]
+    floor: Floor
+
+
+@dataclass(kw_only=True, eq=False)
+class Branching:
+    """The search of a task's plans by branches towards a goal; `share` of C is where its dual is highest.
+
+    Raises `LimitReached` where there are too many layouts.
+    """
+
+    task: Task
+    goal: Goal
+    share: float
+    _fronts: Fronts = field(default_factory=Fronts)
+    _seen: set[object] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        task = self.task
+        self._groups = shared_groups(task.costed)
+        self._forms = _forms(task.costed, task.at, task.keep)
+        for odds in (_ODDS, _FEW_ODDS):
+            times = np.array(odds) * self.share / (1.0 - self.share)
+            self._shares = times / (1.0 + times)
+            self._points: Points = tuple(
+                (task.at, Weights(local=share, exposed=1.0 - share)) for share in self._shares.tolist()
+            )
+            ends = (self._points[0], self._points[-1])
+            self._alive = {name: form.alive(ends) for name, form in self._forms.items()}
+            largest = max(self._largest(form, self._alive[name]) for name, form in self._forms.items())
+            if len(odds) * largest <= _LARGEST:
+                break
+        else:
+            raise LimitReached("too many layouts for branches", where="extraction")
+        if len(odds) * np.prod([float(len(specs)) for specs in self._groups.values()]) > _MOST:
+            raise LimitReached("too many layouts between blocks", where="extraction")
+
+    def _kept(self, form: KindForm) -> list[int]:
+        """The variables of the port groups that a kind shares."""
+        return [form.borders[group] for group in self._groups if group in form.borders]
+
+    def _largest(self, form: KindForm, alive: Sequence[IntArray]) -> int:
+        return form.tables(self._points, alive).largest(self._kept(form))
+
+    def run(self, branches: int) -> None:
+        """Split up to so many branches, or until the goal is reached."""
+        whole = {name: self._part(form, self._alive[name]) for name, form in self._forms.items()}
+        now: _Branch | None = self._branch(whole)
+        turn, waiting = count(), list[tuple[float, int, _Branch]]()
+        whole_s = np.inf  # the least bound of branches that cannot be split
+        for _ in range(branches):
+            open_s = min(waiting[0][0] if waiting else np.inf, np.inf if now is None else now.floor.bound_s)
+            if self.goal.done(min(open_s, whole_s, self.goal.value_s)) or np.isinf(open_s):
+                return
+            branch = heappop(waiting)[2] if now is None else now
+            now = None
+            split = self._split(branch)
+            if split is None:
+                whole_s = min(whole_s, branch.floor.bound_s)
+                continue
+            children = [self._child(branch, part) for part in split]
+            children.sort(key=lambda child: child.floor.bound_s)
+            if children[0].floor.bound_s <= open_s + _PLUNGE * (self.goal.value_s - open_s):
+                now = children.pop(0)
+            for child in children:
+                heappush(waiting, (child.floor.bound_s, next(turn), child))
+        open_s = min(waiting[0][0] if waiting else np.inf, np.inf if now is None else now.floor.bound_s)
+        self.goal.done(min(open_s, whole_s, self.goal.value_s))
+
+    def _child(self, branch: _Branch, part: _Part) -> _Branch:
+        child = self._branch({**branch.parts, part.form.kind.kind.name: part})
+        bound_s = max(branch.floor.bound_s, child.floor.bound_s)
+        return replace(child, floor=replace(child.floor, bound_s=bound_s))
+
+    def _part(self, form: KindForm, alive: Sequence[IntArray]) -> _Part:
+        tables = form.tables(self._points, alive)
+        least = tables.eliminate(self._kept(form), _LARGEST)
+        shape = [len(specs) if group in form.borders else 1 for group, specs in self._groups.items()]
+        value = np.broadcast_to(least, (len(self._points), *least.shape[1:])).reshape([len(self._points), *shape])
+        return _Part(form=form, alive=tuple(alive), tables=tables, value=value)
+
+    def _branch(self, parts: Mapping[str, _Part]) -> _Branch:
+        values = {name: part.value for name, part in parts.items()}
+        return _Branch(parts=parts, floor=self.goal.floor(values, self._shares))
+
+    def _split(self, branch: _Branch) -> tuple[_Part, ...] | None:
+        """Split the kernel that makes most of the difference between two neighbouring weights, of which one has a plan
+        with more of C than of N and the other one with less. None where there is nothing to split."""
+        load, place = branch.floor.load, dict(zip(self._groups, branch.floor.place))
+        states = {name: part.states(place) for name, part in branch.parts.items()}
+        self._offer(branch, states)
+        local = {name: self._local_s(part.form, states[name]) for name, part in branch.parts.items()}
+        least = sum(
+            load.counts[name] * _column(part.value, self._at(part, branch.floor.place))
+            for name, part in branch.parts.items()
+        )
+        more = sum(load.counts[name] * seconds.sum(axis=0) for name, seconds in local.items())
+        exposed = (least - self._shares * more) / (1.0 - self._shares) + self._sends_s(load, place)
+        after = int(np.clip(np.count_nonzero(more >= exposed), 1, len(more) - 1))  # C falls as it weighs more
+        gains = [
+            (load.counts[name] * abs(float(steps[after] - steps[after - 1])), name, row)
+            for name, seconds in local.items()
+            for row, steps in enumerate(seconds)
+        ]
+        gain, name, row = max(gains, key=lambda each: each[0])
+        if not gain > 0.0:
+            return None
+        part, (before_s, after_s) = branch.parts[name], local[name][row, after - 1 : after + 1]
+        variable, modes = list(part.form.makes.values())[row]
+        own = _seconds(part.form, modes)[part.alive[variable]]
+        halves = []
+        for mask in (own <= (before_s + after_s) / 2.0, own > (before_s + after_s) / 2.0):
+            alive = [states[mask] if number == variable else states for number, states in enumerate(part.alive)]
+            halves.append(self._part(part.form, alive))
+        return tuple(halves)
+
+    def _at(self, part: _Part, place: Place) -> Place:
+        """The place in a kind's values of layouts of the port groups."""
+        return tuple(number if group in part.form.borders else 0 for group, number in zip(self._groups, place))
+
+    def _local_s(self, form: KindForm, states: Mapping[int, IntArray]) -> FloatArray:
+        """C of the kernels that make a kind's values, (values, weights)."""
+        return np.array([_seconds(form, modes)[states[variable]] for variable, modes in form.makes.values()])
+
+    def _sends_s(self, load: Load, place: Mapping[int, int]) -> float:
+        return sum(self.task.send_s(send, self._groups[send.group][place[send.group]]) for send in load.sends)
+
+    def _offer(self, branch: _Branch, states: Mapping[str, Mapping[int, IntArray]]) -> None:
+        """Offer the best combination of the kinds' plans that are known for the branch's layouts between blocks."""
+        place = dict(zip(self._groups, branch.floor.place))
+        keys = {}
+        for name, part in branch.parts.items():
+            keys[name] = (name, self._at(part, branch.floor.place))
+            for option in self._options(name, part.form, states[name]):
+                self._fronts.add(keys[name], option)
+        found = self._fronts.best(keys, branch.floor.load, self._sends_s(branch.floor.load, place))
+        if found is not None and found[0] < self.goal.value_s:
+            boundary = {group: specs[place[group]] for group, specs in self._groups.items()}
+            for option in found[1].values():
+                boundary |= option.boundary
+            choices = {name: option.choice for name, option in found[1].items()}
+            self.goal.offer(Decisions(choices=choices, boundary=boundary))
+
+    def _options(self, name: str, form: KindForm, states: Mapping[int, IntArray]) -> list[Option]:
+        """The plans of a kind at the weights that were not seen before."""
+        rows = {variable: array.tolist() for variable, array in states.items()}
+        out = []
+        for point in range(len(self._points)):
+            now = {variable: chosen[point] for variable, chosen in rows.items()}
+            choice = {value: modes[now[v]] for value, (v, modes) in form.makes.items() if now[v] < len(modes)}
+            boundary = {group: self.task.costed.borders[group][now[v]] for group, v in form.borders.items()}
+            key = (name, tuple(choice.items()), tuple(boundary.items()))
+            if key not in self._seen:
+                self._seen.add(key)
+                local, exposed = block_s(form.kind, choice, boundary)
+                seconds = float(local[self.task.at]), float(exposed[self.task.at])
+                out.append(Option(choice=choice, boundary=boundary, seconds=seconds))
+        return out
+
+
+def _column(table: FloatArray, place: Place) -> FloatArray:
+    """What a table (rows, layouts …) says at a place."""
+    for number in place:
+        table = table[:, number]
+    return table
+
+
+def _seconds(form: KindForm, modes: Sequence[int]) -> FloatArray:
+    """C of the states of a variable: of its modes, and of "not made"."""
+    own = form.kind.local_s[list(modes), form.ats[0]]
+    return np.append(np.where(np.isfinite(own), own, 0.0), 0.0)
+
+
+def shared_groups(costed: CostedGraph) -> dict[int, Sequence[Spec]]:
+    """The layouts of the port groups that several kinds of block share."""
+    users: dict[int, set[str]] = {}
+    for (kind, _), group in costed.blocks.port_group.items():
+        users.setdefault(group, set()).add(kind)
+    return {group: costed.borders[group] for group in sorted(users) if len(users[group]) > 1}
+
+
+@lru_cache(maxsize=2)
+def _forms(costed: CostedGraph, at: int, keep: Keep | None) -> dict[str, KindForm]:
+    """The forms of the kinds of block at a batch size, kept for other stages."""
+    return {name: KindForm(costed, kind, (at,), keep) for name, kind in costed.kinds.items()}
+
+
+def branched(sweep: Sweep, branches: int) -> None:
+    """Close the gap of a sweep, as far as so many branches do.
+
+    Raises `LimitReached` where there are too many layouts.
+    """
+    Branching(task=sweep.task, goal=Fixed(sweep), share=sweep.share).run(branches)
