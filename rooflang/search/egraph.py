@@ -17,13 +17,13 @@ from functools import partial
 from rooflang.errors import CapacityError
 from rooflang.place.plan import Plan
 from rooflang.search.effort import EFFORT, Effort
-from rooflang.search.evaluate import evaluate
 from rooflang.search.fix import FREE, Fixed
 from rooflang.search.looks import Looked
 from rooflang.search.part import Best, Way
-from rooflang.search.point import Evaluated, Found, Point, nearer
+from rooflang.search.point import Found, Point, nearer
 from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
+from rooflang.search.tally import Tally
 from rooflang.search.workers import Opened, Workers
 from rooflang.sim.result import Overlap
 
@@ -35,19 +35,9 @@ _ROUNDING = 1e-9
 
 
 @dataclass(kw_only=True)
-class _Tally:
-    """What a running search found, and how much it did."""
-
-    evaluated: Evaluated = field(default_factory=Evaluated)
-    points: list[Point] = field(default_factory=list)
-    nearest: CapacityError | None = None
-
-    def count(self, **more: int) -> None:
-        self.evaluated = replace(
-            self.evaluated, **{name: getattr(self.evaluated, name) + number for name, number in more.items()}
-        )
-
+class _Tally(Tally):
     def add(self, best: Best) -> None:
+        """Count the work of a search for one batch size and number of stages."""
         self.nearest = nearer(self.nearest, best.nearest)
         self.count(
             configurations=best.looked_at,
@@ -56,15 +46,9 @@ class _Tally:
             extracted=best.extracted,
         )
 
-    def simulate(self, way: Way, plan: Plan, at: int, bound_s: float, scope: str) -> Point:
-        """Simulate a plan at a batch size. Raises `CapacityError` if it does not fit, which is noted."""
-        self.count(simulated=1)
-        try:
-            return evaluate(way.problem, plan, way.batches[at], overlap=way.overlap, bound_s=bound_s, bound_scope=scope)
-        except CapacityError as error:
-            self.count(out_of_memory=1)
-            self.nearest = nearer(self.nearest, error)
-            raise
+    def of(self, way: Way, plan: Plan, at: int, bound_s: float, scope: str) -> Point:
+        """Simulate a plan at a batch size by number, as `simulate` does."""
+        return self.simulate(way.problem, plan, way.batches[at], way.overlap, bound_s=bound_s, scope=scope)
 
 
 @dataclass(kw_only=True)
@@ -115,7 +99,7 @@ def search_egraph(
         stopped_by = progress.stopped_by
     except KeyboardInterrupt:
         stopped_by = "interrupted"
-    return Found(points=tuple(tally.points), evaluated=tally.evaluated, stopped_by=stopped_by, nearest=tally.nearest)
+    return tally.found(stopped_by)
 
 
 def _rests(problem: Problem, disabled: frozenset[str]) -> Iterator[tuple[tuple[str, ...], bool]]:
@@ -203,7 +187,7 @@ def _settle(
         if best.plan is None:
             return None
         try:
-            point = tally.simulate(way, best.plan, at, best.bound_s, _scope(way, progress))
+            point = tally.of(way, best.plan, at, best.bound_s, _scope(way, progress))
         except CapacityError as error:
             if not last:
                 best = again(_SPARE * (error.needs_bytes - way.problem.cluster.device.hbm_bytes))()
@@ -211,7 +195,7 @@ def _settle(
         break
     if point is None or known is None or known.step_s >= point.sim.step_s * (1.0 - _ROUNDING):
         return point
-    return tally.simulate(way, known.plan, at, min(best.bound_s, known.step_s), _scope(way, progress))
+    return tally.of(way, known.plan, at, min(best.bound_s, known.step_s), _scope(way, progress))
 
 
 def _keep(way: Way, looks: _Looks, wanted: Collection[int], every: bool, progress: Progress, tally: _Tally) -> None:
@@ -230,7 +214,7 @@ def _keep(way: Way, looks: _Looks, wanted: Collection[int], every: bool, progres
         # A plan that lowers to less than its blocks add up to lowers its bound, as in `extractors.result`.
         bound_s = min(part.bounds_s[at], one.step_s)
         with suppress(CapacityError):
-            tally.points.append(tally.simulate(way, one.plan, at, bound_s, _scope(way, progress, part)))
+            tally.points.append(tally.of(way, one.plan, at, bound_s, _scope(way, progress, part)))
 
 
 def _scope(way: Way, progress: Progress, part: Opened | None = None) -> str:

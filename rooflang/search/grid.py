@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,12 +12,12 @@ from rooflang.errors import CapacityError, PlacementError
 from rooflang.place.grid import SEQ, grid_plan
 from rooflang.place.lower import lower
 from rooflang.place.plan import Plan
-from rooflang.search.evaluate import evaluate
 from rooflang.search.fix import FREE, Fixed
-from rooflang.search.point import Evaluated, Found, Point, nearer
+from rooflang.search.point import Found
 from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
 from rooflang.search.screen import screen
+from rooflang.search.tally import Tally
 from rooflang.sim.result import Overlap
 
 #: Relative rounding of sums of some thousand costs.
@@ -40,15 +41,8 @@ class Candidate:
 
 
 @dataclass(kw_only=True)
-class _Sweep:
-    """The state of a running sweep."""
-
-    looked: int = 0
-    simulated: int = 0
-    out_of_memory: int = 0
+class _Sweep(Tally):
     candidates: list[Candidate] = field(default_factory=list)
-    points: list[Point] = field(default_factory=list)
-    nearest: CapacityError | None = None
 
     def beats(self, candidate: Candidate) -> bool:
         """Is a point of its batch size as good in throughput and interactivity?"""
@@ -86,19 +80,13 @@ def search_grid(
                 break
             if not sweep.beats(candidate):
                 progress.say(f"simulating batch {candidate.batch} {candidate.plan.origin}")
-                _simulate(problem, candidate, overlap, sweep)
+                with suppress(CapacityError):
+                    sweep.points.append(sweep.simulate(problem, candidate.plan, candidate.batch, overlap))
         stopped_by = progress.stopped_by
     except KeyboardInterrupt:
         stopped_by = "interrupted"
-    impossible = sweep.looked - len(sweep.candidates)
-    evaluated = Evaluated(
-        configurations=sweep.looked,
-        screened_out=len(sweep.candidates) - sweep.simulated,
-        impossible=impossible,
-        simulated=sweep.simulated,
-        out_of_memory=sweep.out_of_memory,
-    )
-    return Found(points=tuple(sweep.points), evaluated=evaluated, stopped_by=stopped_by, nearest=sweep.nearest)
+    sweep.count(screened_out=len(sweep.candidates) - sweep.evaluated.simulated)
+    return sweep.found(stopped_by)
 
 
 def grid_candidates(
@@ -126,26 +114,18 @@ def _screen(
             return
         progress.say(f"grid dp{dp} cp{cp} pp{pp}")
         quantum = dp if SEQ in problem.graph.sizes else dp * cp
-        sweep.looked += len(batches)
+        sweep.count(configurations=len(batches))
         try:
             graph = problem.graph.resized(batch=quantum) if problem.has_batch else problem.graph
             plan = grid_plan(graph, problem.cluster, dp=dp, cp=cp, pp=pp, partition_layers=fixed.partition)
         except PlacementError:
+            sweep.count(impossible=len(batches))
             continue
         cost = problem.cost(plan.mesh, sizes if problem.has_batch else None)
         found = screen(lower(plan, problem.blocks), cost, overlap)
         parts = quantum * (2 if overlap == "two-batch" else 1)
         runs = np.isfinite(found.step_s) & ((sizes % parts == 0) | (not problem.has_batch))
+        sweep.count(impossible=len(batches) - int(runs.sum()))
         for index in np.flatnonzero(runs).tolist():
             step_s, least = (float(np.broadcast_to(x, sizes.shape)[index]) for x in (found.step_s, found.least_bytes))
             sweep.candidates.append(Candidate(plan=plan, batch=batches[index], step_s=step_s, least_bytes=least))
-
-
-def _simulate(problem: Problem, candidate: Candidate, overlap: Overlap, sweep: _Sweep) -> None:
-    """Note the point, or what it lacks."""
-    sweep.simulated += 1
-    try:
-        sweep.points.append(evaluate(problem, candidate.plan, candidate.batch, overlap=overlap))
-    except CapacityError as error:
-        sweep.out_of_memory += 1
-        sweep.nearest = nearer(sweep.nearest, error)

@@ -86,7 +86,7 @@ def test_what_does_not_fit_gives_way_to_the_next(simulated: list[Point], monkeyp
             raise CapacityError("too large", needs_bytes=len(plan.origin))
         return evaluate(problem, plan, batch, **more)
 
-    monkeypatch.setattr(module, "evaluate", tight)
+    monkeypatch.setattr("rooflang.search.tally.evaluate", tight)
     found = search_grid(PROBLEM, DEGREES, (512,), "perfect", Progress())
     rest = [p for p in mine if p.origin not in full]
     assert rest and pareto(found.points) == pareto(rest)
@@ -130,7 +130,7 @@ def test_an_expired_limit_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch) 
             watch.limit_s = 0.0
         return evaluate(problem, plan, batch, **more)
 
-    monkeypatch.setattr(module, "evaluate", slow)
+    monkeypatch.setattr("rooflang.search.tally.evaluate", slow)
     found = search_grid(PROBLEM, DEGREES, BATCHES, "perfect", watch)
     assert (len(found.points), found.stopped_by) == (2, "time limit")
 
@@ -144,7 +144,7 @@ def test_an_interrupt_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch) -> N
         seen.append(batch)
         return evaluate(problem, plan, batch, **more)
 
-    monkeypatch.setattr(module, "evaluate", interrupted)
+    monkeypatch.setattr("rooflang.search.tally.evaluate", interrupted)
     found = search_grid(PROBLEM, DEGREES, BATCHES, "perfect", Progress())
     assert (len(found.points), found.stopped_by) == (2, "interrupted")
 

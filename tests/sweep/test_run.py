@@ -76,7 +76,7 @@ def test_a_search_cut_short_by_ctrl_c_is_no_answer(spec: Path, monkeypatch: pyte
             raise KeyboardInterrupt
         return evaluate(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("rooflang.search.egraph.evaluate", interrupted)
+    monkeypatch.setattr("rooflang.search.tally.evaluate", interrupted)
     summary = run_sweep(spec)
     assert summary.stopped_by == "interrupted"
     assert summary.added in (0, 3)
