@@ -7,6 +7,9 @@ once, whatever graph they come from.
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from time import perf_counter
 
@@ -15,8 +18,12 @@ from rooflang.eqsat.decode import decode
 from rooflang.eqsat.frozen import FrozenBlock, Iteration, Limits, SaturationStats, StopReason
 from rooflang.eqsat.program import ALL, Program, program
 from rooflang.eqsat.prune import Pruned, prune
+from rooflang.eqsat.twins import Twins
 from rooflang.ir.blocks import BlockKind, Blocks
 from rooflang.rules.theory import Theory
+
+#: Blocks that are kept in a process: all kinds of a model over one and over two axes.
+_KEPT = 64
 
 _NO_RULE: frozenset[str] = frozenset()
 _DEFAULT = Limits()
@@ -54,13 +61,32 @@ def saturate_all(
     }
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=_KEPT)
 def _frozen(kind: BlockKind, axes: int, disabled: frozenset[str], limits: Limits, gathered: bool) -> FrozenBlock:
     theory = Theory.of(kind, axes, fused="fuse_kernels" not in disabled, gathered=gathered)
-    return decode(theory, *saturated(program(theory, disabled), axes, limits))
+    twins = Twins.of(kind)
+    with _uncollected():
+        if not twins.stands:
+            return decode(theory, *saturated(program(theory, disabled), axes, limits))
+        small = Theory.of(twins.kind, axes, fused="fuse_kernels" not in disabled, gathered=gathered)
+        pruned, stats = saturated(program(small, disabled), axes, limits)
+        return decode(theory, twins.restored(pruned, small, theory), stats)
 
 
-@lru_cache(maxsize=32)
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Python's cycle collector off: it would walk the records again and again as they come to be, which takes as long as
+    making them, and none of them is part of a cycle."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@lru_cache(maxsize=_KEPT)
 def saturated(text: Program, axes: int, limits: Limits) -> tuple[Pruned, SaturationStats]:
     """A program over so many axes, run within limits and pruned, and what it took when it was run: now, or in another
     process before (`rooflang.eqsat.cache`)."""

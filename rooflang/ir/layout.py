@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from rooflang.ir.cut import OWNER, PARTIAL, REPLICATED, Cut, CutKind, Spec
 from rooflang.ir.kinds.fused import chain, covered
@@ -125,19 +126,29 @@ def make_transfer(tensor: str, before: Spec, after: Spec, *, enode: str = "") ->
 
     Raises `ValueError` when the specs are equal or the change is not one collective.
     """
-    axes = tuple(i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b)
-    changes = {(before[i], after[i]) for i in axes}
-    if len(changes) != 1:
-        raise ValueError(f"{tensor}: {before} → {after} is not one collective")
-    ((old, new),) = changes
-    name = step_of(old, new)
-    if not name:
-        raise ValueError(f"{tensor}: nothing leads from {old} to {new}")
-    primitive = PRIMITIVE_OF.get(name, "split_kernel")
-    steps = tuple(Step(primitive=primitive, target=tensor, dim=f"{old}→{new}", axis=i) for i in axes)
+    try:
+        name, axes, primitive, change = _change(before, after)
+    except ValueError as error:
+        raise ValueError(f"{tensor}: {error}") from error
+    steps = tuple(Step(primitive=primitive, target=tensor, dim=change, axis=axis) for axis in axes)
     return Transfer(
         tensor=tensor, collective=name, before=before, after=after, axes=axes, derivation=steps, enode=enode
     )
+
+
+@lru_cache(maxsize=65536)
+def _change(before: Spec, after: Spec) -> tuple[str, tuple[int, ...], str, str]:
+    """The one collective between two specs, its axes, the primitive that makes it, and the change in words: e-graphs
+    have the same few for all their tensors."""
+    axes = tuple(i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b)
+    changes = {(before[i], after[i]) for i in axes}
+    if len(changes) != 1:
+        raise ValueError(f"{before} → {after} is not one collective")
+    ((old, new),) = changes
+    name = step_of(old, new)
+    if not name:
+        raise ValueError(f"nothing leads from {old} to {new}")
+    return name, axes, PRIMITIVE_OF.get(name, "split_kernel"), f"{old}→{new}"
 
 
 def make_mode(op: Op, choices: Sequence[Choice], *, covers: tuple[str, ...] = (), enodes: tuple[str, ...] = ()) -> Mode:
