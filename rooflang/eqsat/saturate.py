@@ -7,9 +7,6 @@ once, whatever graph they come from.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import lru_cache
 from time import perf_counter
 
@@ -20,6 +17,7 @@ from rooflang.eqsat.program import ALL, Program, program
 from rooflang.eqsat.prune import Pruned, prune
 from rooflang.eqsat.twins import Twins
 from rooflang.ir.blocks import BlockKind, Blocks
+from rooflang.ir.collector import no_cycles
 from rooflang.rules.theory import Theory
 
 #: Blocks that are kept in a process: all kinds of a model over one and over two axes.
@@ -65,25 +63,12 @@ def saturate_all(
 def _frozen(kind: BlockKind, axes: int, disabled: frozenset[str], limits: Limits, gathered: bool) -> FrozenBlock:
     theory = Theory.of(kind, axes, fused="fuse_kernels" not in disabled, gathered=gathered)
     twins = Twins.of(kind)
-    with _uncollected():
+    with no_cycles():
         if not twins.stands:
             return decode(theory, *saturated(program(theory, disabled), axes, limits))
         small = Theory.of(twins.kind, axes, fused="fuse_kernels" not in disabled, gathered=gathered)
         pruned, stats = saturated(program(small, disabled), axes, limits)
         return decode(theory, twins.restored(pruned, small, theory), stats)
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Python's cycle collector off: it would walk the records again and again as they come to be, which takes as long as
-    making them, and none of them is part of a cycle."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 @lru_cache(maxsize=_KEPT)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 from rooflang.cost.model import CostModel
 from rooflang.cost.record import Cost
+from rooflang.ir.collector import no_cycles
 from rooflang.place.lower import LiftedOp, PlacedGraph
 from rooflang.sim.book import Book
-from rooflang.sim.collector import no_cycles
 from rooflang.sim.emit import Emitter
 from rooflang.sim.fleet import Fleet, Override
 from rooflang.sim.program import Program

@@ -19,7 +19,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from rooflang.sim.collector import no_cycles
+from rooflang.ir.collector import no_cycles
 from rooflang.sim.csr import FloatArray, IntArray
 from rooflang.sim.program import CAP_ONE, Program
 
