@@ -28,7 +28,7 @@ class Joint:
     @property
     def name(self) -> str:
         """The name of the joint product in the first of the blocks."""
-        return "+".join(self.targets[0])
+        return "+".join(self.targets[0] if self.targets else ())
 
     def of(self, graph: Graph) -> Graph:
         """The graph with their joint products too, each in front of the first of its products. Raises
@@ -78,6 +78,8 @@ def joint_of(products: Sequence[Op]) -> Op:
 
 def apart_because(products: Sequence[Op]) -> tuple[str, str] | None:
     """Why some products cannot be one, as a code and a sentence; None where they can."""
+    if len(products) < 2:
+        return "one-product", "a joint product is one of two or more products"
     first, *others = products
     for op in products:
         if op.kind != "matmul" or op.operands[1].role is not Role.WEIGHT:
@@ -92,7 +94,7 @@ def apart_because(products: Sequence[Op]) -> tuple[str, str] | None:
             return "other-format", f"{op.name} and {first.name} read, compute or keep numbers in different formats"
         if op.output.dims[:-1] != first.output.dims[:-1]:
             return "other-rows", f"rows of {op.name} and {first.name} lie in another order"
-    if not others or len({op.output.dims[-1] for op in products}) < len(products):
+    if len({op.output.dims[-1] for op in products}) < len(products):
         return "one-label", f"products like {first.name} need a feature dim each"
     return None
 

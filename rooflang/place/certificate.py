@@ -13,12 +13,13 @@ from typing import Any
 
 import msgspec
 
-from rooflang.errors import PlacementError
+from rooflang.errors import PlacementError, RefusedError
 from rooflang.hw.cluster import Cluster
 from rooflang.hw.mesh import Mesh
 from rooflang.ir.apart import Apart
 from rooflang.ir.blocks import BlockKind, Blocks
 from rooflang.ir.cut import OWNER, REPLICATED, CutKind
+from rooflang.ir.graph import Graph
 from rooflang.ir.joint import Joint, Rewriting
 from rooflang.ir.kinds.elementwise import MOVES
 from rooflang.ir.kinds.fused import NAMED, fits, fuse
@@ -116,6 +117,16 @@ def _rewritings(record: Script) -> tuple[Rewriting, ...]:
     return (*map(_apart, record.apart), *(Joint(targets=entry.targets) for entry in record.joint))
 
 
+def _check_joined(record: Script, graph: Graph) -> None:
+    """Raise `PlacementError` for operators that a script joins though they are not those of one kernel."""
+    for joint in _rewritings(record):
+        if isinstance(joint, Joint) and joint.name not in graph.op_by_name:
+            try:
+                joint.of(graph)
+            except RefusedError as error:
+                raise PlacementError(error.what, where=f"certificate: fuse_kernels of {joint.name}") from error
+
+
 def _apart(entry: ApartJson) -> Apart:
     return Apart(targets=entry.targets, dim=entry.dim, counts=entry.counts)
 
@@ -137,6 +148,7 @@ def replay(script: Mapping[str, Any], blocks: Blocks, cluster: Cluster) -> Plan:
     if record.schema != SCHEMA:
         raise PlacementError(f"schema {record.schema!r}", where="certificate", expected=SCHEMA)
     if record.graph != blocks.graph.fingerprint:
+        _check_joined(record, blocks.graph)
         raise PlacementError("it was made for another graph", where="certificate", expected=blocks.graph.fingerprint)
     mesh = Mesh.lay(cluster, record.mesh, stages=len(record.stages))
     plans = {}

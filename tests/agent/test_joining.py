@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from rooflang.agent import Session
-from rooflang.errors import RefusedError
+from rooflang.errors import PlacementError, RefusedError
 from rooflang.hw import Cluster
 from rooflang.ir import GraphBuilder
 from rooflang.ir.graph import Graph
+from rooflang.place.certificate import replay
 from rooflang.search.problem import Problem
 
 
@@ -110,3 +111,35 @@ def test_it_is_proposed_written_down_and_certified() -> None:
     followed.follow(one.certificate())
     assert followed.certificate() == one.certificate()
     assert one.certificate()["joint"] == [{"targets": [["q", "kv"]]}]
+
+
+@pytest.mark.parametrize(
+    ("targets", "said"),
+    [
+        ([["q", "up"]], "do not read one input"),
+        ([["q", "nowhere"]], "no operator 'nowhere'"),
+        ([["q"]], "one of two or more products"),
+        ([[]], "one of two or more products"),
+        ([["q", "q"]], "need a feature dim each"),
+        ([], "another graph"),
+        ([["kv", "q"]], "another graph"),
+    ],
+)
+def test_a_certificate_that_joins_something_else_is_refused(targets: list[list[str]], said: str) -> None:
+    one = session()
+    one.apply("fuse_kernels kv inner=q")
+    script = one.certificate() | {"joint": [{"targets": targets}]}
+    laid = session().problem.for_script(script)
+    with pytest.raises(PlacementError, match=said):
+        replay(script, laid.blocks, laid.cluster)
+
+
+def test_a_part_of_something_else_is_refused() -> None:
+    one = session()
+    one.apply("fuse_kernels kv inner=q")
+    script = one.certificate()
+    (kind,) = script["kinds"]
+    (kernel,) = (each for each in kind["kernels"] if each["kernel"] == "up")
+    kernel["steps"].insert(0, {"primitive": "fuse_kernels", "target": "up", "dim": "part", "axis": -1})
+    with pytest.raises(PlacementError, match="no fusion 'part' applies to up"):
+        replay(script, one.problem.blocks, one.problem.cluster)
