@@ -71,9 +71,11 @@ class Sample:
             if key not in seen or PARTIAL in mode.out:
                 kept[name] = mode
             seen.add(key)
-        covered = {cover for mode in kept.values() for cover in mode.covers}
-        # What a fused kernel covers stays in the graph: where a kernel of its own makes it too, that one has to run.
-        kept = {name: mode for name, mode in self.modes.items() if name in kept or covered.issuperset(mode.covers)}
+        covered: set[str] = set()
+        while len(more := {cover for mode in kept.values() for cover in mode.covers}) > len(covered):
+            # What a kernel covers stays in the graph: where another kernel makes it, that one has to run, too.
+            covered = more
+            kept = {name: mode for name, mode in self.modes.items() if name in kept or name in covered}
         moved = {op.name for op in self.ops if op.output.name in self.aliases}
         wanted = covered | moved | self._recomputed()
         ops = [op for op in self.ops if op.name in wanted]

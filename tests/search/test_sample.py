@@ -94,3 +94,23 @@ def test_a_sum_taken_for_a_whole_is_found() -> None:
 
     with pytest.raises(PlacementError):
         evaluated(changed(plan, kinds[-1], lie), blocks)
+
+
+def test_a_kernel_runs_where_what_it_makes_is_covered_by_another_one() -> None:
+    """A kernel of two operators that is left out, the second of which a kernel that stays covers as well."""
+    plan, blocks = planned()
+    kept = Sample(plan, blocks).modes
+    kind, first, second = next(
+        (kind.name, one.name, two.name)
+        for kind in blocks.kinds
+        for one, two in zip(kind.ops, kind.ops[1:])
+        if one.name not in kept and two.name not in kept and kept.keys() & plan.blocks[kind.name].modes.keys()
+    )
+    (stays, *_) = kept.keys() & plan.blocks[kind].modes.keys()
+
+    def change(block: BlockPlan) -> BlockPlan:
+        both = replace(block.modes[second], covers=(first, second))
+        more = replace(block.modes[stays], covers=(*block.modes[stays].covers, second))
+        return replace(block, modes={**block.modes, second: both, stays: more})
+
+    assert second in Sample(changed(plan, kind, change), blocks).modes
