@@ -23,6 +23,7 @@ from rooflang.ir.graph import Graph
 from rooflang.ir.joint import Joint, Rewriting
 from rooflang.ir.kinds.elementwise import MOVES
 from rooflang.ir.kinds.fused import NAMED, fits, fuse
+from rooflang.ir.kinds.joint import JOINT
 from rooflang.ir.kinds.recall import RECALL
 from rooflang.ir.layout import Choice, Mode, Step, Transfer, make_mode, make_transfer
 from rooflang.ir.op import Op, op_kind, signature
@@ -120,7 +121,7 @@ def _rewritings(record: Script) -> tuple[Rewriting, ...]:
 def _check_joined(record: Script, graph: Graph) -> None:
     """Raise `PlacementError` for operators that a script joins though they are not those of one kernel."""
     for joint in _rewritings(record):
-        if isinstance(joint, Joint) and joint.name not in graph.op_by_name:
+        if isinstance(joint, Joint) and joint.name not in {op.name for op in graph.ops if op.kind == JOINT}:
             try:
                 joint.of(graph)
             except RefusedError as error:
