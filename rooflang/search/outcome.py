@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 from rooflang.errors import CapacityError, LimitReached, ValueRangeError
@@ -33,7 +33,7 @@ def outcome(
         evaluated=searched.evaluated,
         stopped_by=stopped_by,
         seconds=watch.elapsed_s,
-        notes=_notes(searched),
+        notes=tuple(_notes(method, searched)),
         gpu_hour_usd=goal.gpu_hour_usd,
     )
 
@@ -62,11 +62,15 @@ def _certified(chosen: Sequence[Point], searched: Searched, seed: int) -> tuple[
     return tuple(out), searched.stopped_by
 
 
-def _notes(searched: Searched) -> tuple[str, ...]:
-    if not searched.left_out:
-        return ()
-    counts = ", ".join(str(problem.cluster.gpus) for problem, _ in searched.left_out)
-    return (f"left out: {counts} GPUs ({searched.left_out[0][1].what})",)
+def _notes(method: Method, searched: Searched) -> Iterator[str]:
+    """What was asked for and has no point."""
+    if searched.left_out:
+        counts = ", ".join(str(problem.cluster.gpus) for problem, _ in searched.left_out)
+        yield f"left out: {counts} GPUs ({searched.left_out[0][1].what})"
+    missing = sorted({*(method.batch or ())} - {point.batch for point, _ in searched.points})
+    if missing:
+        why = "too large, or nothing divides" if searched.stopped_by == "complete" else searched.stopped_by
+        yield f"no plan at batch {', '.join(f'{batch:,}' for batch in missing)} ({why})"
 
 
 def _explain_nothing(problem: Problem, searched: Searched, method: Method) -> NoReturn:

@@ -146,7 +146,7 @@ def test_options_reach_the_search(run: Run, graph: str, monkeypatch: pytest.Monk
         *("--disable-rule", "fuse_kernels", "--disable-rule", "dup_kernel", "--time-limit", "90"),
         *("--fix", "mesh=2x8", "--fix", "experts=expert:16,dp=4", "--objective", "cost", "--gpu-hour-usd", "2.5"),
         *("--min-user", "50", "--max-ttft", "2s", "--gap", "1%", "--node-limit", "1m", "--memory-limit", "8GB"),
-        *("--seed", "7"),
+        *("--seed", "7", "--effort", "look"),
     )
     seen.pop("progress")
     assert seen == {
@@ -160,6 +160,7 @@ def test_options_reach_the_search(run: Run, graph: str, monkeypatch: pytest.Monk
         "node_limit": 2**20,
         "memory_limit_bytes": 8e9,
         "seed": 7,
+        "effort": "look",
         "time_limit_s": 90,
         "model": "config.json",
         "hardware": "gb300",

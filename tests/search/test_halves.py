@@ -68,6 +68,7 @@ def test_no_plan_known_is_faster_than_its_objective_twice(
 def test_a_search_has_points_with_bounds(effort: Any) -> None:
     result = optimize(perceptron(), hardware="b300", gpus=4, batch=[64, 65, 512], overlap="two-batch", effort=effort)
     assert {point.batch for point in result.points} == {64, 512}
+    assert result.notes == ("no plan at batch 65 (too large, or nothing divides)",)
     for point in result.points:
         assert point.sim.overlap == "two-batch" and "two-batch overlap" in point.bound_scope
         assert point.bound_s is not None and point.bound_s <= point.sim.step_s

@@ -71,6 +71,7 @@ def test_keys_are_those_of_the_content(tmp_path: Path) -> None:
         SPEC.replace("[8, 64]", "[8, 65]"),
         SPEC.replace("min_user = 9e5", "min_user = 8e5"),
         SPEC + "gap = 0.01\n",
+        SPEC + 'effort = "look"\n',
         SPEC + 'time_limit = "2s"\n',
     ):
         assert keys(expand(tmp_path, other)) != first
