@@ -127,9 +127,11 @@ def nearer(one: CapacityError | None, other: CapacityError | None) -> CapacityEr
 @dataclass(frozen=True, kw_only=True)
 class Result:
     """What `optimize` returns: the Pareto frontier of (tok/s/user, tok/s/GPU), highest interactivity first; or, with
-    another objective, the best point alone. `points` are all that were simulated and fit: for batch sizes that were asked
-    for the best at each, otherwise those that nothing known beats; `notes` name batch sizes asked for that have none.
-    `gpu_hour_usd` is the price of a GPU's hour, where one was given."""
+    another objective, the best point alone. `gpu_hour_usd` is the price of a GPU's hour, where one was given.
+
+    `points` are all that were simulated and fit: for batch sizes that were asked for the best at each, otherwise those
+    that nothing known beats. `notes` name batch sizes asked for that have none.
+    """
 
     inputs: Mapping[str, Any]
     frontier: tuple[Point, ...]
