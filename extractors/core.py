@@ -22,7 +22,7 @@ Table = tuple[tuple[int, ...], FloatArray]
 
 #: Rounds of diffusion, after which states are left out whose excess is above that part of the bound; half of it the
 #: next time, and so on until the last.
-_ROUNDS, WIDE, _LEAST = 12, 0.05, 1e-6
+_ROUNDS, WIDE, _LEAST = 6, 0.03, 1e-6
 
 #: A round that raises the bound by less than this part is the last one.
 _LITTLE = 1e-5
@@ -31,7 +31,7 @@ _LITTLE = 1e-5
 _ROUNDING = 1e-12
 
 #: Variables with more states than this are looked through for needless ones, in tables of at most so many entries.
-_MANY, _JOINED = 50, 8_000_000
+_MANY, _JOINED = 50, 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
