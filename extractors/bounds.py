@@ -12,7 +12,7 @@ from rooflang.cost.tiers import HBM
 from rooflang.extractors.chain import Chain
 from rooflang.extractors.costed import CostedKind
 from rooflang.extractors.layouts import FloatArray
-from rooflang.extractors.memory import common_leaves, least_bytes, waves
+from rooflang.extractors.memory import common_leaves, least_bytes, least_rest_bytes, waves
 from rooflang.extractors.readers import needed_values
 from rooflang.extractors.task import Task
 
@@ -33,7 +33,10 @@ def quick_bounds_s(task: Task, *, repartition: bool = False) -> FloatArray:
     """
     shares = np.array([0.5]) if task.objective == "sum" else _SHARES
     best = np.max([_priced(task, shares, price, repartition) for price in _prices(task)], axis=0)
-    return np.where(least_bytes(task) <= task.all_room_bytes, best, np.inf)
+    least = least_bytes(task)
+    if repartition and len(task.stages) > 1:
+        least = _least_slowest(task, {name: least_rest_bytes(task, kind) for name, kind in task.costed.kinds.items()})
+    return np.where(least <= task.all_room_bytes, best, np.inf)
 
 
 def _prices(task: Task) -> list[float]:
@@ -60,8 +63,8 @@ def _priced(task: Task, shares: FloatArray, price_s: float, repartition: bool) -
 
 
 def _least_slowest(task: Task, floors: dict[str, FloatArray]) -> FloatArray:
-    """What the slowest stage takes at least (b,), over all contiguous partitions, where a block of a kind takes its
-    floor (b,)."""
+    """What the stage that takes most takes at least (b,), over all contiguous partitions, where a block of a kind takes
+    its floor (b,)."""
     counts = Chain(task=task).counts
     possible = np.all([np.isfinite(floors[name]) for name in counts], axis=0)  # every kind runs on some stage
     before = np.sum([np.where(possible, floors[name], 0.0)[:, None] * count for name, count in counts.items()], axis=0)

@@ -227,13 +227,14 @@ def least_bytes(task: Task) -> FloatArray:
     """
     out = np.zeros((len(task.stages), len(task.costed.batches)))
     for name, kind in task.costed.kinds.items():
-        least = _least_of_block(task, kind)
+        least = least_rest_bytes(task, kind)
         for stage, load in enumerate(task.loads):
             out[stage] += load.counts[name] * least if load.counts[name] else 0.0
     return np.asarray(out.max(axis=0))
 
 
-def _least_of_block(task: Task, kind: CostedKind) -> FloatArray:
+def least_rest_bytes(task: Task, kind: CostedKind) -> FloatArray:
+    """What the leaves of one block occupy at least (b,); those that others read too are left out."""
     common = common_leaves(task.costed)
     sizes: dict[str, FloatArray] = {}
     for mode, local in zip(kind.modes, kind.local_s):

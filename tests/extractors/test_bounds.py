@@ -11,6 +11,7 @@ import pytest
 from rooflang.eqsat import saturate_all
 from rooflang.extractors.bounds import quick_bounds_s
 from rooflang.extractors.costed import CostedGraph
+from rooflang.extractors.memory import least_bytes
 from rooflang.extractors.task import Task
 from rooflang.hw import Mesh
 from rooflang.ir.graph import GraphBuilder
@@ -43,5 +44,9 @@ def test_over_all_partitions_it_is_the_least_of_each_ones(stages: int) -> None:
         assert np.all(over_all >= 0.99 * alone.min(axis=0))
     lopsided = every[0]
     assert np.any(quick_bounds_s(lopsided) > 1.05 * quick_bounds_s(lopsided, repartition=True))
+    fullest = [float(least_bytes(task)[0]) for task in every]
+    room = (min(fullest) + fullest[0]) / 2  # another partition fits
+    tight = replace(lopsided, reserve_bytes=problem.cluster.device.hbm_bytes - room)
+    assert np.all(np.isinf(quick_bounds_s(tight))) and np.all(np.isfinite(quick_bounds_s(tight, repartition=True)))
     serial = replace(lopsided, objective="sum")
     assert np.all(quick_bounds_s(serial, repartition=True) <= quick_bounds_s(serial) * (1 + 1e-12))
