@@ -153,6 +153,11 @@ class Dual:
         self._shared = {group for group, kinds in users.items() if len(kinds) > 1}
         self._far = {name: form.largest(self._groups(form)) > FAR for name, form in self._forms.items()}
 
+    @property
+    def far(self) -> bool:
+        """Are there kinds that tables are far too small for, so that each point takes long?"""
+        return any(self._far.values())
+
     def _groups(self, form: KindForm) -> tuple[int, ...]:
         return tuple(sorted(self._shared & form.borders.keys()))
 

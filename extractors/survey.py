@@ -25,6 +25,9 @@ from rooflang.place.grid import partition
 #: Shares of C in the weights.
 _SHARES = (0.5, 0.8, 0.95)
 
+#: The share where each point takes long.
+_SHARE = 0.8
+
 #: Batch sizes that are looked at under weights are at least so many times as large as the last one.
 _APART = 6.0
 
@@ -112,11 +115,14 @@ class Survey:
         anchors = _anchors(self.task.costed.batches, ats)
         if not anchors:
             return
-        shares = (0.5,) if self.task.objective == "sum" else _SHARES
+        try:
+            dual = Dual(self.task.costed, anchors, self.task.keep)
+        except (PlacementError, LimitReached):
+            return
+        shares = (0.5,) if self.task.objective == "sum" else (_SHARE,) if dual.far else _SHARES
         points = tuple((at, Weights(local=share, exposed=1.0 - share)) for at in anchors for share in shares)
         load = max(self.task.loads, key=lambda each: sum(each.counts.values()))
         try:
-            dual = Dual(self.task.costed, anchors, self.task.keep)
             minima = dual.minima(self.task, load, points, LIMIT)
         except (PlacementError, LimitReached):
             return

@@ -90,6 +90,11 @@ _LIMITS = apply(
         help="Search to the gap; or only look at all meshes, for the best plans and bounds that a few seconds give.",
     ),
     click.option(
+        "--axes",
+        type=Count(),
+        help="Mesh axes that a search uses at most, 1 to 3; three take ten times as long as two.  [default: 2]",
+    ),
+    click.option(
         "--time-limit",
         "time_limit_s",
         type=Seconds(),

@@ -18,6 +18,7 @@ from rooflang.place.grid import grid_plan
 from rooflang.place.layout import Layout
 from rooflang.search.effort import EFFORT, GAP, Depth, Effort
 from rooflang.search.evaluate import evaluate
+from rooflang.search.fix import MAX_AXES
 from rooflang.search.goal import Goal, Objective
 from rooflang.search.method import Method, Search, Searched
 from rooflang.search.outcome import outcome
@@ -134,6 +135,7 @@ def optimize(
     max_tpot_s: float | None = None,
     gpu_hour_usd: float | None = None,
     effort: Depth = "full",
+    axes: int = MAX_AXES,
     gap: float = GAP,
     node_limit: int | None = None,
     memory_limit_bytes: float = float("inf"),
@@ -150,8 +152,8 @@ def optimize(
     of the plan (`rooflang.search.fix`). Constraints are never relaxed. At a limit the best points so far come back and
     `stopped_by` says so: `time_limit_s`, `memory_limit_bytes` of this process, `node_limit` of one saturation, those of
     `progress`, Ctrl-C. An extraction ends at the relative `gap`; with `effort="look"` there is none, and for each batch
-    size the best plan comes back that a first look at all meshes finds, the grid's among them. `jobs` processes search
-    (0: as many as it pays for).
+    size the best plan comes back that a first look at all meshes finds, the grid's among them. Meshes have at most so
+    many `axes`, 1 to 3. `jobs` processes search (0: as many as it pays for).
 
     Raises `CapacityError` when nothing fits, `UnreachableError` that names the nearest point when nothing meets the
     constraints, `LimitReached` when a limit came before the first point, `ValueRangeError` and `UnknownNameError`.
@@ -167,7 +169,12 @@ def optimize(
         pp=pp,
         fix=tuple(fix),
         effort=Effort(
-            depth=effort, gap=gap, nodes=EFFORT.nodes if node_limit is None else node_limit, seed=seed, jobs=jobs
+            depth=effort,
+            axes=axes,
+            gap=gap,
+            nodes=EFFORT.nodes if node_limit is None else node_limit,
+            seed=seed,
+            jobs=jobs,
         ),
     )
     watch = (progress or Progress()).within(limit_s=time_limit_s, limit_bytes=memory_limit_bytes)

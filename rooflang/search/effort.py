@@ -7,9 +7,13 @@ from typing import Any, Literal, get_args
 
 from rooflang.eqsat import Limits
 from rooflang.errors import UnknownNameError, ValueRangeError
+from rooflang.search.fix import MAX_AXES
 
 #: `full` searches to the gap; `look` ends with the best plans that a first look at all meshes finds.
 Depth = Literal["full", "look"]
+
+#: Mesh axes up to which all meshes can be searched.
+MOST_AXES = 3
 
 #: Relative gap at which an extraction is good enough.
 GAP = 3e-3
@@ -17,12 +21,13 @@ GAP = 3e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """The `depth` of the search, the `gap` at which the integer programme stops, the e-`nodes` and facts at which a
-    saturation does, the `seed` of the numbers on which plans are evaluated, and the `jobs`: how many processes search
-    (0: as many as there are cores, where it pays), which changes no result. Raises `ValueRangeError`,
+    """The `depth` of the search, the most `axes`, the `gap` at which the integer programme stops, the e-`nodes` and
+    facts at which a saturation does, the `seed` of the numbers on which plans are evaluated, and the `jobs`: how many
+    processes search (0: as many as there are cores, where it pays), which changes no result. Raises `ValueRangeError`,
     `UnknownNameError`."""
 
     depth: Depth = "full"
+    axes: int = MAX_AXES
     gap: float = GAP
     nodes: int = Limits().nodes
     seed: int = 0
@@ -31,6 +36,9 @@ class Effort:
     def __post_init__(self) -> None:
         if self.depth not in get_args(Depth):
             raise UnknownNameError("effort", self.depth, get_args(Depth), where="--effort")
+        if not 1 <= self.axes <= MOST_AXES:
+            hint = "a mesh of more axes can be given: --fix mesh=2x2x2x2"
+            raise ValueRangeError(f"{self.axes} axes", where="--axes", expected=f"1 to {MOST_AXES}", hint=hint)
         if not 0.0 <= self.gap < 1.0:  # false for NaN, too
             raise ValueRangeError(f"a gap of {self.gap}", where="--gap", expected="0 or more, less than 1 (100%)")
         if self.nodes < 1:
@@ -43,7 +51,7 @@ class Effort:
     def inputs(self) -> dict[str, Any]:
         """What differs from the defaults, for the hash of a result's inputs."""
         usual = Effort()
-        names = {"effort": "depth", "gap": "gap", "nodes": "nodes", "seed": "seed"}
+        names = {"effort": "depth", "axes": "axes", "gap": "gap", "nodes": "nodes", "seed": "seed"}
         return {
             told: getattr(self, name) for told, name in names.items() if getattr(self, name) != getattr(usual, name)
         }

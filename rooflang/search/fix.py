@@ -33,7 +33,7 @@ from rooflang.search.space import OpRule, Space
 from rooflang.sim.result import Overlap
 from rooflang.units import parse_count, parse_layers
 
-#: Mesh axes that a search uses, unless a mesh with more of them is given.
+#: Mesh axes that a search uses at most, unless it is told otherwise or a mesh with more of them is given.
 MAX_AXES = 2
 
 _SHAPE = ("dp", "cp", "ep")
@@ -50,6 +50,7 @@ REPLICATED = "replicated"
 class Fixed:
     """What is given. `groups` says, for a group of operators, into how many parts each dim is cut; no dim at all: none
     is. `rules` are those of single operators, `held` says in which specs leaves may be read that lie somewhere already.
+    Where no mesh is given, all are searched that have at most so many `axes`.
     """
 
     groups: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -61,6 +62,7 @@ class Fixed:
     ep: int | None = None
     rules: Mapping[str, OpRule] = field(default_factory=dict)
     held: Mapping[str, frozenset[Spec]] = field(default_factory=dict)
+    axes: int = MAX_AXES
 
     @classmethod
     def read(cls, texts: Iterable[str], problem: Problem) -> Fixed:
@@ -85,6 +87,11 @@ class Fixed:
         return cls(groups=groups, **parts)  # type: ignore[arg-type]  # the names say which is a number
 
     @property
+    def free(self) -> bool:
+        """Is no part of a plan given?"""
+        return replace(self, axes=MAX_AXES) == FREE
+
+    @property
     def shaped(self) -> bool:
         """Is every operator laid as in the grid?"""
         return any(number is not None for number in (self.dp, self.cp, self.ep))
@@ -104,7 +111,7 @@ class Fixed:
                 expected=f"positive numbers that sum to {layers}",
             )
         degrees = pipeline_degrees(problem, own.pop() if own else None)
-        meshes = {pp: self._meshes(problem, pp) for pp in degrees} if self != FREE else {}
+        meshes = {pp: self._meshes(problem, pp) for pp in degrees} if not self.free else {}
         left = tuple(pp for pp in degrees if meshes.get(pp, True))
         if not left:
             raise ValueRangeError(
@@ -134,7 +141,7 @@ class Fixed:
         if self.shaped:
             return [_axes(dp, cp) for dp, cp, _ in self.shapes(problem, [stages])]
         if self.mesh is None:
-            return mesh_factorisations(problem.cluster, stages, MAX_AXES)
+            return mesh_factorisations(problem.cluster, stages, self.axes)
         try:
             Mesh.lay(problem.cluster, self.mesh, stages=stages)
         except PlacementError:
@@ -143,9 +150,11 @@ class Fixed:
 
     def scope(self, overlap: Overlap) -> str:
         """What a bound is over."""
-        meshes = f"all meshes of at most {MAX_AXES} axes" if self.mesh is None and not self.shaped else "the mesh given"
+        meshes = (
+            f"all meshes of at most {self.axes} axes" if self.mesh is None and not self.shaped else "the mesh given"
+        )
         layers = "all contiguous partitions" if self.partition is None else "the partition given"
-        given = f", with {self} fixed" if self != FREE else ""
+        given = f", with {self} fixed" if not self.free else ""
         return (
             f"for its batch and number of stages: {meshes}, {layers}, one plan per block kind, {overlap} overlap{given}"
         )

@@ -73,7 +73,7 @@ class Method:
 
     def run(self, problem: Problem, watch: Progress) -> Found:
         """Search one cluster. Raises for what cannot be asked of the problem, never for what was not found."""
-        fixed = replace(Fixed.read(self.fix, problem), held=self.held)
+        fixed = replace(Fixed.read(self.fix, problem), held=self.held, axes=self.effort.axes)
         degrees, batches = fixed.degrees(problem, self.pp), self._batches(problem)
         if self.search == "grid":
             if fixed.groups:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from rooflang.errors import RooflangError, UnknownNameError, ValueRangeError
 from rooflang.place.certificate import replay
 from rooflang.place.words import cut_word
 from rooflang.search.api import optimize
+from rooflang.search.effort import Effort
 from rooflang.search.fix import FREE, Fixed
 from rooflang.search.point import Point
 from rooflang.search.problem import Problem
@@ -122,6 +124,23 @@ def test_degrees_that_are_left() -> None:
     assert Fixed.read(["ep=4"], PROBLEM).degrees(PROBLEM, None) == (2,)
     assert Fixed.read(["partition=1,2,2,1"], PROBLEM).degrees(PROBLEM, None) == (4,)
     assert Fixed.read(["partition=3,3"], PROBLEM).degrees(PROBLEM, 2) == (2,)
+
+
+def test_meshes_of_three_axes_are_searched_when_asked_for() -> None:
+    three = replace(FREE, axes=3)
+    assert [space.sizes for space in FREE.spaces(PROBLEM, 1)] == [(8,), (2, 4)]
+    assert [space.sizes for space in three.spaces(PROBLEM, 1)] == [(8,), (2, 4), (2, 2, 2)]
+    assert three.free
+    assert "at most 3 axes, " in three.scope("perfect")
+    assert "fixed" not in three.scope("perfect")
+    assert three.degrees(PROBLEM, None) == (1, 2, 4)
+
+
+@pytest.mark.parametrize("axes", [0, 4])
+def test_axes_that_no_search_has(axes: int) -> None:
+    with pytest.raises(ValueRangeError, match=r"(?s)--axes.*1 to 3.*--fix mesh"):
+        Effort(axes=axes)
+    assert Effort(axes=3).inputs() == {"axes": 3}
 
 
 def test_rules_of_one_operator() -> None:
