@@ -29,13 +29,13 @@ from rooflang.units import parse_count
 
 
 def spread(largest: int, count: int) -> tuple[int, ...]:
-    """About so many batch sizes up to the largest, equally far apart by ratio, each a multiple of a power of two of an
-    eighth of its size, so that it divides."""
-    sizes = {1}
-    for size in np.geomspace(1, largest, count):
-        step = 2 ** max(0, int(np.log2(size)) - 3)
-        sizes.add(round(size / step) * step)
-    return tuple(sorted(sizes))
+    """So many batch sizes up to the largest, about equally far apart by ratio: of as few binary digits as there are
+    enough of, so that they divide."""
+    for digits in range(1, largest.bit_length() + 1):
+        sizes = [size for size in range(1, largest + 1) if size % 2 ** max(0, size.bit_length() - digits) == 0]
+        if len(sizes) >= count:
+            return tuple(sizes[round(at)] for at in np.linspace(0, len(sizes) - 1, count))
+    raise SystemExit(f"there are no {count} batch sizes up to {largest}")
 
 
 def look(problem: Problem, batches: Sequence[int], jobs: int) -> list[Looked]:

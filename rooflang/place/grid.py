@@ -60,10 +60,19 @@ def layer_labels(blocks: Blocks) -> tuple[str, ...]:
 
 
 def grid_plan(
-    graph: Graph, cluster: Cluster, *, dp: int, cp: int, pp: int, partition_layers: Sequence[int] | None = None
+    graph: Graph,
+    cluster: Cluster,
+    *,
+    dp: int,
+    cp: int,
+    pp: int,
+    partition_layers: Sequence[int] | None = None,
+    blocks: Blocks | None = None,
 ) -> Plan:
-    """The grid's plan. Raises `PlacementError` / `ValueRangeError` where DP × CP × PP is not the number of GPUs, or
-    where the requests do not divide (the paper's grid skips such points)."""
+    """The grid's plan; `blocks` are those of the graph, or of one with other extents, if they are known.
+
+    Raises `PlacementError` / `ValueRangeError` where DP × CP × PP is not the number of GPUs, or where the requests do
+    not divide (the paper's grid skips such points)."""
     dp, cp, pp = (whole(ranks, where=f"--{name}") for name, ranks in (("dp", dp), ("cp", cp), ("pp", pp)))
     if dp * cp * pp != cluster.gpus:
         raise ValueRangeError(
@@ -71,7 +80,7 @@ def grid_plan(
             where="--dp, --cp, --pp",
             expected=f"a product of {cluster.gpus}",
         )
-    blocks = split_blocks(graph)
+    blocks = blocks or split_blocks(graph)
     _check_extents(graph, dp, cp)
     counts = balanced(len(layer_labels(blocks)), pp) if partition_layers is None else partition_layers
     if len(counts) != pp:

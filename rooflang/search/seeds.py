@@ -27,7 +27,7 @@ def grid_seeds(problem: Problem, costed: CostedGraph, stages: int) -> Iterator[t
         if tuple(size for size in (dp, cp) if size > 1) == sizes:
             graph = problem.graph.resized(batch=dp * cp) if problem.has_batch else problem.graph
             try:
-                plan = grid_plan(graph, problem.cluster, dp=dp, cp=cp, pp=pp)
+                plan = grid_plan(graph, problem.cluster, dp=dp, cp=cp, pp=pp, blocks=problem.blocks)
             except PlacementError:
                 continue
             found = _decisions(costed, plan)

@@ -21,7 +21,7 @@ plans: times agree to rounding, peaks to the byte.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,7 +35,7 @@ from rooflang.sim.course import Courses, Stage
 from rooflang.sim.csr import BoolArray, FloatArray
 from rooflang.sim.living import Living
 from rooflang.sim.passage import BlockRuns, Sizes
-from rooflang.sim.ranks import ranks_of
+from rooflang.sim.ranks import Ranks, ranks_of
 from rooflang.sim.remote import lane_name, tier_lanes
 from rooflang.sim.result import Overlap
 from rooflang.sim.traffic import Traffic
@@ -68,6 +68,7 @@ class Serial:
         self._living = Living(blocks, self._sizes)
         self._costs = LiftedCosts(cost)
         self._runs: dict[object, tuple[BlockPlan, BlockRuns]] = {}
+        self._known: dict[object, bool] = {}
 
     def steps(self, plan: Plan) -> Steps | None:
         """What the engine would find for each batch size; None where the claim's conditions do not hold."""
@@ -75,8 +76,7 @@ class Serial:
             return None
         runs = self._runs_of(plan)
         stages = self._courses.of(plan, runs)
-        levels = frozenset[str]().union(*(run.whole.levels for run in runs.values()))
-        if stages is None or not self._plain(plan, levels):
+        if stages is None or not self._plain(plan, runs):
             return None
         spans = [self._span_s(stage, number) for number, stage in enumerate(stages)]
         peaks = [self._living.peaks(stage, len(stages)) for stage in stages]
@@ -116,21 +116,31 @@ class Serial:
             exposed = exposed + count * passage.exposed_s
         return np.maximum(local, exposed) if self.overlap == "perfect" else local + exposed
 
-    def _plain(self, plan: Plan, levels: frozenset[str]) -> bool:
+    def _plain(self, plan: Plan, runs: Mapping[str, BlockRuns]) -> bool:
         """Is a stage one class of ranks, and has every rank links of its own, at their full rate and without detours,
         to all that the plan uses?"""
-        stages = len(plan.stages)
-        colour = (0,) * (plan.mesh.gpus * stages)
-        traffic = Traffic.of(plan, self.cost.assumptions)
-        ranks = ranks_of(self.cost.cluster, plan.mesh, stages, traffic, colour, tiers=tier_lanes(plan))
-        if len(ranks.stage) > stages:
-            return False
-        for team in (*ranks.alone, *(team for teams in ranks.teams.values() for team in teams)):
-            loads = [load for shares in team.shares.values() for load in shares]
-            links = [link for _, link, _, _ in loads]
-            if team.extra_s or len(set(links)) < len(links) or any(load[2:] != (1, 1.0) for load in loads):
-                return False
-        return all(levels <= {lane_name(lane) for lane in team.shares} for team in ranks.alone)
+        key = (tuple(runs.values()), len(plan.stages))
+        if key not in self._known:
+            stages = len(plan.stages)
+            traffic = Traffic.of(plan, self.cost.assumptions)
+            colour = (0,) * (plan.mesh.gpus * stages)
+            ranks = ranks_of(self.cost.cluster, plan.mesh, stages, traffic, colour, tiers=tier_lanes(plan))
+            lanes = _lanes(ranks, stages)
+            self._known[key] = lanes is not None and all(run.whole.levels <= lanes for run in runs.values())
+        return self._known[key]
+
+
+def _lanes(ranks: Ranks, stages: int) -> frozenset[str] | None:
+    """The links that every rank has for itself; None if a stage is not one class of ranks, or they are not all at their
+    full rate and without detours."""
+    if len(ranks.stage) > stages:
+        return None
+    for team in (*ranks.alone, *(team for teams in ranks.teams.values() for team in teams)):
+        loads = [load for shares in team.shares.values() for load in shares]
+        links = [link for _, link, _, _ in loads]
+        if team.extra_s or len(set(links)) < len(links) or any(load[2:] != (1, 1.0) for load in loads):
+            return None
+    return frozenset.intersection(*(frozenset(map(lane_name, team.shares)) for team in ranks.alone))
 
 
 def _identity(block: BlockPlan) -> object:
