@@ -35,7 +35,7 @@ from rooflang.ir.cut import Spec
 
 #: Odds of C against N in the weights, as multiples of those under which the bound was highest; and where tables are
 #: large.
-_ODDS, _FEW_ODDS = (0.25, 0.5, 0.75, 1.0, 1.33, 2.0, 4.0), (0.6, 1.0, 1.6)
+_ODDS, _FEW_ODDS = (0.02, 0.25, 0.5, 0.75, 1.0, 1.33, 2.0, 4.0, 50.0), (0.5, 1.0, 2.0)
 
 #: Most entries of tables: over all layouts of port groups, and in an elimination.
 _MOST, _LARGEST = 1_000_000, 20_000_000
@@ -104,7 +104,7 @@ class Fixed:
         best = np.array([stage.max(axis=0) for stage in stages])
         slowest = best.max(axis=0)
         place = tuple(int(number) for number in np.unravel_index(int(slowest.argmin()), slowest.shape))
-        load = loads[int(_column(best, place).argmax())]
+        load = loads[int(column(best, place).argmax())]
         return Floor(bound_s=float(slowest[place]), place=place, load=load)
 
     def _fixed(self, number: int, shares: FloatArray) -> FloatArray:
@@ -242,7 +242,7 @@ class Branching:
         self._offer(branch, states)
         local = {name: self._local_s(part.form, states[name]) for name, part in branch.parts.items()}
         least = sum(
-            load.counts[name] * _column(part.value, self._at(part, branch.floor.place))
+            load.counts[name] * column(part.value, self._at(part, branch.floor.place))
             for name, part in branch.parts.items()
         )
         more = sum(load.counts[name] * seconds.sum(axis=0) for name, seconds in local.items())
@@ -284,13 +284,14 @@ class Branching:
             keys[name] = (name, self._at(part, branch.floor.place))
             for option in self._options(name, part.form, states[name]):
                 self._fronts.add(keys[name], option)
-        found = self._fronts.best(keys, branch.floor.load, self._sends_s(branch.floor.load, place))
-        if found is not None and found[0] < self.goal.value_s:
-            boundary = {group: specs[place[group]] for group, specs in self._groups.items()}
-            for option in found[1].values():
-                boundary |= option.boundary
-            choices = {name: option.choice for name, option in found[1].items()}
-            self.goal.offer(Decisions(choices=choices, boundary=boundary))
+        for load in [branch.floor.load, *(other for other in self.task.slowest if other is not branch.floor.load)]:
+            for value_s, chosen in self._fronts.best(keys, load, self._sends_s(load, place)):
+                if value_s < self.goal.value_s:
+                    boundary = {group: specs[place[group]] for group, specs in self._groups.items()}
+                    for option in chosen.values():
+                        boundary |= option.boundary
+                    choices = {name: option.choice for name, option in chosen.items()}
+                    self.goal.offer(Decisions(choices=choices, boundary=boundary))
 
     def _options(self, name: str, form: KindForm, states: Mapping[int, IntArray]) -> list[Option]:
         """The plans of a kind at the weights that were not seen before."""
@@ -309,7 +310,7 @@ class Branching:
         return out
 
 
-def _column(table: FloatArray, place: Place) -> FloatArray:
+def column(table: FloatArray, place: Place) -> FloatArray:
     """What a table (rows, layouts …) says at a place."""
     for number in place:
         table = table[:, number]
@@ -342,3 +343,5 @@ def branched(sweep: Sweep, branches: int) -> None:
     Raises `LimitReached` where there are too many layouts.
     """
     Branching(task=sweep.task, goal=Fixed(sweep), share=sweep.share).run(branches)
+    if not sweep.done:
+        sweep.polish()

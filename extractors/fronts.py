@@ -12,6 +12,9 @@ from rooflang.ir.cut import Spec
 #: Combinations of plans that are kept while one kind after the other is added.
 _COMBINATIONS = 400
 
+#: Combinations that are found for a stage.
+_BEST = 4
+
 T = TypeVar("T")
 
 
@@ -36,9 +39,9 @@ class Fronts:
         known = [(each.seconds[0], each.seconds[1], each) for each in options]
         self._known[key] = [each for _, _, each in undominated(known)]
 
-    def best(self, keys: Mapping[str, Hashable], load: Load, sends_s: float) -> tuple[float, dict[str, Option]] | None:
-        """The combination of plans of the kinds `keys` with the least max(C, N) of a stage that sends for so long, and
-        that; none where a kind has no plan."""
+    def best(self, keys: Mapping[str, Hashable], load: Load, sends_s: float) -> list[tuple[float, dict[str, Option]]]:
+        """Some combinations of plans of the kinds `keys` with the least max(C, N) of a stage that sends for so long,
+        and that; none where a kind has no plan."""
         partial: list[tuple[float, float, dict[str, Option]]] = [(0.0, sends_s, {})]
         for name, key in keys.items():
             count = load.counts[name]
@@ -49,10 +52,8 @@ class Fronts:
             ]
             partial = undominated(grown)
             partial = partial[:: len(partial) // _COMBINATIONS + 1]
-        if not partial:
-            return None
-        local, exposed, chosen = min(partial, key=lambda each: max(each[0], each[1]))
-        return max(local, exposed), chosen
+        found = sorted(((max(local, exposed), chosen) for local, exposed, chosen in partial), key=lambda each: each[0])
+        return found[:_BEST]
 
 
 def undominated(items: list[tuple[float, float, T]]) -> list[tuple[float, float, T]]:

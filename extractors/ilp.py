@@ -65,6 +65,7 @@ def extract(
     gap: float = 1e-3,
     worth: float = 0.0,
     cutoff_s: float = float("inf"),
+    draft: bool = False,
     pool: Pool | None = None,
 ) -> Extraction:
     """The best plan of a task, to a relative gap, or what was found when a limit was reached: of the time, or of the
@@ -92,7 +93,8 @@ def extract(
         else:
             sweep.run()
             sweep.refine(LARGE_LIMIT)
-            if task.objective == "max" and not sweep.tight and sweep.value_s > sweep.bound_s * (1.0 + worth):
+            open_s = sweep.value_s - sweep.bound_s * (1.0 + worth)
+            if open_s > 0.0 and task.objective == "max" and not (draft or sweep.tight):
                 branched(sweep, BRANCHES)
         if sweep.best is None and sweep.bound_s < cutoff_s:
             sweep.squeeze()
@@ -103,7 +105,8 @@ def extract(
         return extraction(task, known, bound_s=sweep.bound_s, status="cut off", begin=begin)
     if sweep.best is not None and sweep.done:
         return extraction(task, sweep.best, bound_s=sweep.bound_s, status="optimal", begin=begin)
-    if sweep.best is not None and sweep.value_s <= sweep.bound_s * (1.0 + worth):
+    fine = sweep.value_s <= sweep.bound_s * (1.0 + worth) or (draft and not sweep.tight and sweep.bound_s > 0.0)
+    if sweep.best is not None and fine:
         return extraction(task, sweep.best, bound_s=sweep.bound_s, status="heuristic", begin=begin)
     solved = _solve(task, sweep, time_limit_s=time_limit_s - (perf_counter() - begin), nodes=nodes, gap=gap)
     if sweep.best is None:

@@ -2,11 +2,12 @@
 
 Under a plan the best contiguous partition follows exactly, by dynamic programming; for a partition the best plan is
 an extraction. The two take turns. The bound is over all partitions and plans: under any weights a stage takes at
-least what the minima of its blocks add up to.
+least what the minima of its blocks add up to. What is then open, branches over all partitions close.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from time import perf_counter
 
@@ -14,10 +15,13 @@ import numpy as np
 
 from rooflang.errors import CapacityError, LimitReached
 from rooflang.extractors import ilp
+from rooflang.extractors.branch import Branching
 from rooflang.extractors.chain import Chain
 from rooflang.extractors.dual import dual
+from rooflang.extractors.partitions import Partitions
 from rooflang.extractors.pool import Pool
 from rooflang.extractors.result import extraction
+from rooflang.extractors.sweep import promising_share
 from rooflang.extractors.task import Extraction, Stages, Task
 from rooflang.place.grid import partition
 
@@ -55,10 +59,30 @@ def extract(
     bound_s, promising = chain.bound(dual(task.costed, task.at, task.keep), ilp.QUICK_LIMIT)
     for _, known in plans.ranked(task)[:1] if bound_s >= cutoff_s else []:
         return extraction(task, known, bound_s=bound_s, status="cut off", begin=begin)
-    best = _best(chain, plans, promising, bound_s, end=end, gap=gap, worth=worth, cutoff_s=cutoff_s)
+    draft = task.objective == "max" and not task.costed.spares
+    best = _best(chain, plans, promising, bound_s, end=end, gap=gap, worth=worth, cutoff_s=cutoff_s, draft=draft)
     if bound_s < cutoff_s and best.value_s > bound_s * (1.0 + gap):  # what is cut off was so with one partition only
         bound_s = max(bound_s, chain.bound(dual(task.costed, task.at, task.keep), ilp.LIMIT)[0])
+    if draft and bound_s < cutoff_s and best.value_s > bound_s * (1.0 + worth):
+        return _branched(chain, plans, best, bound_s, gap=gap, cutoff_s=cutoff_s, begin=begin)
     return replace(best, bound_s=min(bound_s, best.value_s))
+
+
+def _branched(
+    chain: Chain, pool: Pool, best: Extraction, bound_s: float, *, gap: float, cutoff_s: float, begin: float
+) -> Extraction:
+    """A better plan and a higher bound by branches over all partitions."""
+    task = replace(chain.task, stages=best.stages)
+    goal = Partitions(chain, pool, best=best.decisions, stages=best.stages, value_s=best.value_s, bound_s=bound_s,
+                      gap=gap, cutoff_s=cutoff_s)  # fmt: skip
+    with suppress(LimitReached):  # too many layouts
+        Branching(task=task, goal=goal, share=promising_share(task, pool)).run(ilp.BRANCHES)
+    bound_s = goal.bound_s
+    if goal.best is not best.decisions:
+        task = replace(task, stages=goal.stages)
+        best = extraction(task, goal.best, bound_s=bound_s, status="heuristic", begin=begin)
+    status = "cut off" if bound_s >= cutoff_s else "optimal" if goal.done(bound_s) else "heuristic"
+    return replace(best, bound_s=min(bound_s, best.value_s), status=status)
 
 
 def _best(
@@ -71,6 +95,7 @@ def _best(
     gap: float,
     worth: float,
     cutoff_s: float,
+    draft: bool,
 ) -> Extraction:
     """The best plan that turns of extraction and partition find, from the task's stages, a promising partition, and
     the best ones for plans that are known."""
@@ -93,6 +118,7 @@ def _best(
                 gap=gap,
                 worth=worth,
                 cutoff_s=cutoff_s,
+                draft=draft,
                 pool=pool,
             )
         except (CapacityError, LimitReached) as error:

@@ -119,7 +119,7 @@ class Sweep:
         if not self.done:
             self._mix()
         if not self.done:
-            self._polish()
+            self.polish()
 
     def _critical(self, loads: Sequence[Load]) -> Load:
         """The stage that is the slowest under the best plan so far; before there is one, that with most blocks."""
@@ -148,8 +148,7 @@ class Sweep:
 
     def _balance(self, load: Load, tries: int) -> None:
         """Move to where the dual is highest, as far as the plans known tell."""
-        plans = [self.stage_s(load, plan) for plan in self.pool.plans]
-        lines = [seconds for seconds in plans if np.isfinite(sum(seconds))]
+        lines = _lines(self.task, self.pool, load)
         share = _next_share(lines, FIRST) if lines else FIRST
         for _ in range(tries):
             seconds = self._try(load, share)
@@ -207,7 +206,7 @@ class Sweep:
         local, exposed = self.pool.block_s(name, choice, boundary)
         return float(local[self.task.at]), float(exposed[self.task.at])
 
-    def _polish(self) -> None:
+    def polish(self) -> None:
         """Improve the best plans kernel by kernel."""
         for decisions in self.plans(_POLISHED):
             stages = [self.stage_s(load, decisions) for load in self.task.slowest]
@@ -265,6 +264,19 @@ class Sweep:
 
 
 _Mix = tuple[float, float, dict[str, tuple[Choice, dict[int, Spec]]]]
+
+
+def promising_share(task: Task, pool: Pool) -> float:
+    """The share of C at which the dual is highest, as far as the plans known tell, for the stage with most blocks."""
+    lines = _lines(task, pool, max(task.slowest, key=lambda load: sum(load.counts.values())))
+    return _next_share(lines, FIRST) if lines else FIRST
+
+
+def _lines(task: Task, pool: Pool, load: Load) -> list[Seconds]:
+    """C and N of a stage under the plans known that can be made."""
+    plans = [pool.stage_s(task, load, plan) for plan in pool.plans]
+    lines = [(float(local[task.at]), float(exposed[task.at])) for local, exposed in plans]
+    return [seconds for seconds in lines if np.isfinite(sum(seconds))]
 
 
 def _next_share(lines: Sequence[Seconds], last: float) -> float:

@@ -85,13 +85,14 @@ def test_the_best_partition_is_found_and_bounded(count: int, objective: Objectiv
     assert found.value_s == pytest.approx(min(values.values()), rel=1e-6)
     assert found.value_s < values[even]
     assert found.bound_s <= min(values.values()) * (1 + 1e-9)
-    assert found.bound_s >= 0.7 * found.value_s
+    assert found.bound_s >= (0.99 if objective == "max" else 0.7) * found.value_s
     assert sum(len(labels) for labels in found.stages) == len(case.blocks.sequence)
 
 
 def test_the_bound_is_that_of_all_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the best partition is not found, the bound is below it all the same."""
     monkeypatch.setattr(stages, "_TURNS", 1)
+    monkeypatch.setattr(ilp, "BRANCHES", 0)
     case = Case.of(uneven(), mesh=(2,), stages=2)
     found = stages.extract(case.task(stages=partition(case.blocks, balanced(6, 2))))
     least_s = min(every(case, 2, "max").values())
