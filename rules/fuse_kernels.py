@@ -94,7 +94,10 @@ RULE = Rule(
         "inner is free of side effects",
     ),
     exactness=Exactness.EXACT,
-    evidence="fused kernels, whole and cut, equal the two operators apart; routed ones a token cut and its all-to-all",
+    evidence=(
+        "fused kernels, whole and cut, equal the two operators apart; products that share their input are parts of "
+        "their joint one; routed kernels equal a token cut and its all-to-all"
+    ),
     check=check,
     fires=lambda: check(mlp().op_by_name["up"], mlp().op_by_name["norm"]),
     refused=lambda: check(mlp().op_by_name["down"], mlp().op_by_name["up"]),

@@ -112,6 +112,6 @@ class Rule:
             parts.append("  It changes no term of the e-graph: order and place only.")
         else:
             parts.append("  In the e-graph (operators of two operands, two mesh axes):")
-            text = "\n".join(self.egglog.rules(Shape(axes=2, arities=(2,), fusions=(((-1, 1), (0,)),))))
+            text = "\n".join(self.egglog.rules(Shape(axes=2, arities=(2,), fusions=(((-1, 1), (0,)),), joint=(3,))))
             parts.append(indent(text, "    "))
         return "\n".join(parts)

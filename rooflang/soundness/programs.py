@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from rooflang.ir.blocks import split_blocks
 from rooflang.ir.graph import Graph, GraphBuilder
+from rooflang.ir.joint import shared_inputs
 from rooflang.ir.kinds.elementwise import FUNCTIONS
 from rooflang.ir.tensor import Tensor
 from rooflang.soundness import draw
@@ -90,14 +91,17 @@ _STEPS: tuple[Callable[[_Site], Tensor], ...] = (
 
 
 def program(source: Source) -> Graph:
-    """A random program; what nothing reads comes out."""
+    """A random program, with the joint products that it may have; what nothing reads comes out."""
     g = GraphBuilder("program", **dict.fromkeys(("b", "h", "f", "k", "expert"), 2))
     # Inputs pass an operator before any move: a copy of an input that comes out would be the input.
     pool = [g.op("x", "activation", [g.input("raw", "b h")], "b h"), g.op("z", "scale", [g.input("old", "b f")], "b f")]
     for number in range(source.integer(2, _OPS)):
         x = source.choice(pool[-4:])
         pool.append(source.choice(_STEPS)(_Site(g=g, source=source, pool=pool, x=x, name=f"op{number}")))
-    return g.build()
+    graph = g.build()
+    for joint in shared_inputs(split_blocks(graph)):
+        graph = joint.of(graph)
+    return graph
 
 
 @dataclass(frozen=True, kw_only=True)
