@@ -251,12 +251,11 @@ def _drafts(mode: Mode, names: Names, resting: Resting, pricing: Pricing, owners
     for where in resting.where(mode):
         leaf_of = [names.leaf_of(t.name)[0] for t in mode.op.operands] if where else []
         lies = [(index, where[leaf].tier) for index, leaf in enumerate(leaf_of) if leaf in where]
-        cost = pricing.mode(mode, tuple((index, tier) for index, tier in lies if tier != HBM))
-        local, exposed = pricing.spread(cost.local_s), pricing.spread(cost.exposed_s)
+        local, exposed = pricing.seconds(mode, tuple((index, tier) for index, tier in lies if tier != HBM))
         for index, leaf in enumerate(leaf_of):
             gather = where[leaf].gather if leaf in where else None
             if gather is not None:
-                exposed = exposed + pricing.transfer_s(mode.op.operands[index], gather)
+                exposed = exposed + pricing.transfers_s(mode.op.operands[index], [gather])[0]
         if np.any(np.isfinite(local)):
             yield _Draft(mode=mode, where=where, local_s=local, exposed_s=exposed)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ class Pricing:
         self.cost = cost
         self.batches = int(np.size(cost.sizes.get(BATCH, 1)))
         self._modes: dict[object, Cost] = {}
+        self._seconds: dict[int, tuple[FloatArray, FloatArray]] = {}  # by id of a cost, which `_modes` keeps
         self._transfers: dict[object, FloatArray] = {}
         self._closures: dict[object, Closure] = {}
         self._bytes: dict[object, FloatArray] = {}
@@ -40,19 +41,27 @@ class Pricing:
             self._modes[key] = near
         return self._modes[key]
 
-    def transfer_s(self, tensor: Tensor, transfer: Transfer) -> FloatArray:
-        """Network seconds of a transfer; infinite where extents do not divide."""
-        key = (self._shape(tensor), transfer.before, transfer.after)
-        if key not in self._transfers:
-            cost = self.cost.transfer(tensor, transfer)
-            self._transfers[key] = self.spread(np.where(np.isinf(cost.local_s), np.inf, cost.exposed_s))
-        return self._transfers[key]
+    def seconds(self, mode: Mode, tiers: Tiers = ()) -> tuple[FloatArray, FloatArray]:
+        """C and N of a mode some of whose leaves lie in tiers."""
+        cost = self.mode(mode, tiers)
+        if id(cost) not in self._seconds:
+            self._seconds[id(cost)] = self.spread(cost.local_s), self.spread(cost.exposed_s)
+        return self._seconds[id(cost)]
+
+    def transfers_s(self, tensor: Tensor, transfers: Sequence[Transfer]) -> list[FloatArray]:
+        """Network seconds of transfers; infinite where extents do not divide."""
+        shape = self._shape(tensor)
+        keys = [(shape, transfer.before, transfer.after) for transfer in transfers]
+        fresh = {key: transfer for key, transfer in zip(keys, transfers) if key not in self._transfers}
+        self._transfers.update(zip(fresh, self.cost.transfers_s(tensor, list(fresh.values()))))
+        return [self._transfers[key] for key in keys]
 
     def closure(self, tensor: Tensor, specs: tuple[Spec, ...], steps: Mapping[tuple[int, int], Transfer]) -> Closure:
         """The closure of single transfers between `specs`, by their numbers."""
         key = (self._shape(tensor), specs, tuple(steps))
         if key not in self._closures:
-            priced = ((i, j, self.transfer_s(tensor, step)) for (i, j), step in steps.items())
+            seconds = self.transfers_s(tensor, list(steps.values()))
+            priced = ((i, j, each) for (i, j), each in zip(steps, seconds))
             self._closures[key] = Closure.of(len(specs), self.batches, priced)
         return self._closures[key]
 

@@ -8,7 +8,7 @@ T_n).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -149,16 +149,42 @@ class CostModel:
         bad = np.where(good, 0.0, np.inf)
         if transfer.free:
             return Cost(memory_s=bad)
-        group = self._group(transfer.axes)
-        if transfer.collective == "all_to_all":
-            ends = (self.bytes(tensor, transfer.before), self.bytes(tensor, transfer.after))
-            levels = all_to_all(self.cluster, group, np.maximum(*ends) if self.skewed else ends[0])
-        else:
-            from_before = transfer.collective in ("all_reduce", "reduce_scatter", "reduce", "scatter")
-            whole = self.bytes(tensor, transfer.before if from_before else transfer.after)
-            levels = collective(self.cluster, group, transfer.collective, whole, self.assumptions)
-        alpha = latency_s(self.cluster, group)
+        levels, alpha = self._carried(transfer, self._carried_bytes(tensor, transfer))
         return Cost(memory_s=bad, levels_s=levels, alpha_s=alpha)
+
+    def transfers_s(self, tensor: Tensor, transfers: Sequence[Transfer]) -> Num:
+        """Network seconds (transfers, b) of many transfers of one tensor at b batch sizes, as `transfer` tells of each;
+        infinite where extents do not divide."""
+        out = np.zeros((len(transfers), np.size(self.sizes.get("batch", 1))))
+        alike: dict[tuple[str, tuple[int, ...]], list[int]] = {}
+        for number, transfer in enumerate(transfers):
+            if not transfer.free:
+                out[number] = self._carried_bytes(tensor, transfer)
+                alike.setdefault((transfer.collective, transfer.axes), []).append(number)
+        for numbers in alike.values():
+            levels, alpha = self._carried(transfers[numbers[0]], out[numbers])
+            out[numbers] = Cost(levels_s=levels, alpha_s=alpha).exposed_s
+        specs = dict.fromkeys(spec for transfer in transfers for spec in (transfer.before, transfer.after))
+        good = {spec: self.divides(self.parts(spec)) for spec in specs}
+        for number, transfer in enumerate(transfers):
+            out[number, np.logical_not(np.logical_and(good[transfer.before], good[transfer.after]))] = np.inf
+        return out
+
+    def _carried_bytes(self, tensor: Tensor, transfer: Transfer) -> Num:
+        """What a collective is about: all of the tensor, or for an all-to-all what one rank holds."""
+        if transfer.collective == "all_to_all":
+            held = self.bytes(tensor, transfer.before)
+            return np.maximum(held, self.bytes(tensor, transfer.after)) if self.skewed else held
+        from_before = transfer.collective in ("all_reduce", "reduce_scatter", "reduce", "scatter")
+        return self.bytes(tensor, transfer.before if from_before else transfer.after)
+
+    def _carried(self, transfer: Transfer, carried: Num) -> tuple[dict[str, Num], float]:
+        """Seconds by level and α of a collective about so many bytes."""
+        group = self._group(transfer.axes)
+        alpha = latency_s(self.cluster, group)
+        if transfer.collective == "all_to_all":
+            return all_to_all(self.cluster, group, carried), alpha
+        return collective(self.cluster, group, transfer.collective, carried, self.assumptions), alpha
 
     def send(self, tensor: Tensor, spec: Spec, stage: int) -> Cost:
         """Cost of handing a value from a rank of a pipeline stage to the same rank of the next one, over the fabric

@@ -83,6 +83,27 @@ def test_transfers_of_many_batch_sizes_cost_what_each_costs() -> None:
                 assert sizes[index] == costs.bytes(tensor, transfer.after)
 
 
+@pytest.mark.parametrize("assumptions", [PHYSICAL, PAPER], ids=lambda a: a.name)
+def test_transfers_of_one_tensor_cost_together_what_each_costs(assumptions: Assumptions) -> None:
+    graph = graph_of("decode", assumptions)
+    cluster = Cluster.of("gb300", 16, domain=8)
+    batch = np.array(BATCHES, np.float64)
+    cost = CostModel.of(graph, cluster, Mesh.lay(cluster, [2, 8]), assumptions, batch=batch)
+    tensor = graph.op_by_name["layers.2.attention"].output
+    states = (REPLICATED, PARTIAL, OWNER, "batch", "head")
+    ends = [(a, b) for a in states for b in states if collective_of(a, b)]
+    moves = [
+        make_transfer(tensor.name, before, after)
+        for a, b in ends
+        for other in ("group", REPLICATED)
+        for before, after in [((other, a), (other, b)), ((a, other), (b, other))]
+    ]
+    for transfer, seconds in zip(moves, cost.transfers_s(tensor, moves), strict=True):
+        alone = cost.transfer(tensor, transfer)
+        assert np.all(seconds == np.where(np.isinf(alone.local_s), np.inf, alone.exposed_s)), transfer
+    assert cost.transfers_s(tensor, []).shape == (0, len(BATCHES))
+
+
 @pytest.mark.parametrize("stage", ["decode", "prefill"])
 def test_work_that_is_divided_adds_up(stage: str) -> None:
     """Over the ranks of an axis a cut that shrinks loops keeps the FLOPs of the operator; one that does not repeats
