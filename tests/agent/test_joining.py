@@ -10,6 +10,7 @@ from rooflang.hw import Cluster
 from rooflang.ir import GraphBuilder
 from rooflang.ir.graph import Graph
 from rooflang.place.certificate import replay
+from rooflang.place.storage import storage
 from rooflang.search.problem import Problem
 
 
@@ -43,6 +44,9 @@ def test_both_come_out_of_one_kernel_that_reads_their_input_once() -> None:
 def test_a_part_takes_no_room_of_its_own() -> None:
     one, other = session(), session()
     one.apply("fuse_kernels kv inner=q")
+    lies = storage(one.prepared().placed, receive_buffers=True)
+    joint = ("q+kv", ("R",), 0)
+    assert lies["q", ("R",), 0] == lies["kv", ("R",), 0] == lies[joint] == joint
     peaks = [each.simulate().stages[0].peak_bytes for each in (one, other)]
     assert peaks[0] <= peaks[1]
 
