@@ -47,11 +47,18 @@ class Closure:
             seconds[before, after] = np.where(shorter, cost, seconds[before, after])
             first[before, after] = np.where(shorter, after, first[before, after])
         seconds[np.arange(count), np.arange(count)] = 0.0
+        beaten, reaches = seconds * _SHORTER, np.isfinite(seconds).any(axis=2)
         for middle in range(count):
-            through = seconds[:, middle, None] + seconds[None, middle]
-            shorter = through < seconds * _SHORTER
-            np.copyto(seconds, through, where=shorter)
-            np.copyto(first, np.broadcast_to(first[:, middle, None], first.shape), where=shorter)
+            starts = np.flatnonzero(reaches[:, middle])
+            through = seconds[starts, middle, None] + seconds[None, middle]
+            shorter = np.flatnonzero(through < (beaten[starts] if len(starts) < count else beaten))
+            if len(shorter):  # few: that is faster than to copy under a mask
+                row, end, at = np.unravel_index(shorter, through.shape)
+                where = (starts[row], end, at)
+                seconds[where] = through.reshape(-1)[shorter]
+                beaten[where] = seconds[where] * _SHORTER
+                first[where] = first[where[0], middle, at]
+                reaches[where[:2]] = True
         return cls(seconds=seconds, first=first)
 
     @cached_property
