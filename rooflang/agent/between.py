@@ -13,6 +13,7 @@ from rooflang.agent.world import World
 from rooflang.errors import RefusedError
 from rooflang.ir.cut import REPLICATED, STATES, Spec
 from rooflang.ir.layout import Transfer, make_transfer, step_of
+from rooflang.ir.tensor import Role
 
 #: Merges that leave the value whole on every coordinate; the others leave it cut along a dim.
 _WHOLE = ("merge_gather_broadcast", "merge_reduce_broadcast")
@@ -27,6 +28,8 @@ _BROUGHT = {
 def merge(world: World, state: State, action: Action) -> State:
     """Put one collective in the place of two halves: at one reader's read of the target, or wherever the target is read
     in its block, or leaves it, and the merge applies."""
+    if action.primitive == "merge_gather_broadcast" and world.tensor(action.target).role is Role.WEIGHT:
+        return _gather_weight(world, state, action)
     needs(action, "axis?", "dim?", "reader?")
     site, edges = _edges(world, state, action)
     axes = axes_of(action, state.mesh)
@@ -47,6 +50,23 @@ def merge(world: World, state: State, action: Action) -> State:
     if not done:
         raise refusals[0]
     return site.state
+
+
+def _gather_weight(world: World, state: State, action: Action) -> State:
+    """Let a weight rest cut along a dim over axes on which its readers, or one of them, have it whole: it is gathered
+    for them."""
+    needs(action, "axis", "dim", "reader?")
+    site, tensor = tensor_site(world, state, action)
+    axes, found = axes_of(action, state.mesh), dict(site.edits.steps)
+    reader = site.own(action.reader).output.name if action.reader else ""
+    for name, mode in site.modes().items():
+        for index, operand in enumerate(mode.op.operands):
+            if operand.name == tensor.name and reader in ("", name):
+                wanted = mode.operands[index]
+                found[name, index] = (asked(action, operand, _at(wanted, axes, action.dim), wanted),)
+    if found == site.edits.steps:
+        raise RefusedError("not-read", f"{action.reader or 'no kernel'} reads {action.target} from memory there")
+    return site.with_edits(replace(site.edits, steps=found)).state
 
 
 def put_between(world: World, state: State, action: Action) -> State:

@@ -55,8 +55,10 @@ def derivable(plan: Plan, blocks: Blocks, *, limits: Limits | None = None) -> De
     axes, within = len(plan.mesh.axes), limits or Limits()
     unsure = ""
     for kind in blocks.kinds:
-        frozen = saturate(kind, axes, limits=within)
-        absent = list(_absent(frozen, kind, plan.blocks[kind.name], plan, blocks))
+        block, leaves = plan.blocks[kind.name], {leaf.name for leaf in kind.leaves}
+        gathered = any(step.tensor in leaves for path in block.paths.values() for step in path)
+        frozen = saturate(kind, axes, limits=within, gathered=gathered)
+        absent = list(_absent(frozen, kind, block, plan, blocks))
         if absent and frozen.stats.stop is StopReason.SATURATED:
             return Derivability(verdict=Verdict.NO, reason=f"the e-graph of {_name(kind)} lacks {_list(absent)}")
         if absent and not unsure:

@@ -102,21 +102,23 @@ def _boundaries(plan: Plan, blocks: Blocks) -> Iterator[Action]:
 
 def _steps(kind: BlockKind, plan: BlockPlan, only: str) -> Iterator[Action]:
     """The collectives and slices on the way to each reader."""
-    op_of = {op.output.name: op for op in kind.ops}
+    op_of, leaves = {op.output.name: op for op in kind.ops}, {leaf.name for leaf in kind.leaves}
     for (name, _), path in plan.paths.items():
-        yield from _path(path, op_of[name].name, only)
+        gathers = bool(path) and path[0].tensor in leaves
+        yield from _path(path, op_of[name].name, only, rests=gathers)
     for path in plan.exits.values():
         yield from _path(path, LEAVES, only)
 
 
-def _path(path: Sequence[Transfer], reader: str, only: str) -> Iterator[Action]:
+def _path(path: Sequence[Transfer], reader: str, only: str, *, rests: bool = False) -> Iterator[Action]:
+    """The steps of a path; of one that begins with what `rests`, the dim is that along which it does."""
     for step in path:
         primitive = PRIMITIVE_OF.get(step.collective, "split_kernel")
-        entry = step.after[step.axes[0]]
+        entry = step.before[step.axes[0]] if rests else step.after[step.axes[0]]
         yield Action(
             primitive=primitive,
             target=step.tensor,
-            dim="" if primitive in _WHOLE or entry == REPLICATED else entry,
+            dim="" if (primitive in _WHOLE and not rests) or entry == REPLICATED else entry,
             axis=",".join(AXIS_NAMES[axis] for axis in step.axes),
             reader=reader,
             only=only,

@@ -136,8 +136,21 @@ def lay_kind(
                 exits[name] = (*steps, *rest)
             else:
                 paths[read] = (*steps, *rest)
+    gathers = dict(_gathers(kind, edits, modes))
+    paths, kept = {**paths, **gathers}, {**kept, **gathers}
     plan = BlockPlan(modes=modes, paths=paths, exits=exits, tiers=edits.tiers, aliases=edits.removed)
     return plan, edits if kept == edits.steps else replace(edits, steps=kept)
+
+
+def _gathers(kind: BlockKind, edits: Edits, modes: Mapping[str, Mode]) -> Iterator[tuple[Read, tuple[Transfer, ...]]]:
+    """The gathers of weights that still bring them as their kernels read them."""
+    leaves = {leaf.name for leaf in kind.leaves}
+    for (name, index), steps in edits.steps.items():
+        mode = modes.get(name)
+        if mode is not None and 0 <= index < len(mode.operands):
+            same = mode.op.operands[index].name == steps[0].tensor and steps[-1].after == mode.operands[index]
+            if same and steps[0].tensor in leaves:
+                yield (name, index), steps
 
 
 def following(tensor: str, steps: Sequence[Transfer], have: Spec) -> tuple[Transfer, ...]:

@@ -8,7 +8,9 @@ import pytest
 
 import rooflang
 from rooflang.agent import Session
-from rooflang.errors import PlacementError, ValueRangeError
+from rooflang.agent.derivable import Verdict, derivable
+from rooflang.errors import PlacementError, RefusedError, ValueRangeError
+from rooflang.ir.blocks import split_blocks
 from rooflang.ir.graph import Graph
 
 from .graphs import decode, layers, mlp
@@ -47,3 +49,27 @@ def test_what_cannot_be_followed() -> None:
     session.apply("dup_kernel up")
     with pytest.raises(ValueRangeError, match="1 actions"):
         session.follow(point.certificate)
+
+
+def test_weights_that_rest_cut_are_gathered_by_an_action() -> None:
+    session = Session.start(mlp(), hardware="b300", gpus=8, batch=64)
+    for op in ("up", "act", "down"):
+        session.apply(f"split_kernel {op} dim=batch axis=x")
+    session.apply("merge_gather_broadcast down")
+    whole = session.simulate(overlap="none")
+    with pytest.raises(RefusedError, match="dim"):
+        session.apply("merge_gather_broadcast w1 axis=x")
+    session.apply("merge_gather_broadcast w1 dim=hidden axis=x")
+    cut = session.simulate(overlap="none")
+    assert cut.step_s > whole.step_s
+    w1 = 8192 * 32768 * 2
+    assert whole.peak_bytes - cut.peak_bytes == pytest.approx(w1 * 7 / 8 - w1, abs=1e6 + whole.peak_bytes * 0.01)
+    followed = Session.start(mlp(), hardware="b300", gpus=8, batch=64)
+    followed.follow(session.certificate())
+    assert followed.certificate() == session.certificate()
+    assert Session.replay(session.journal, model=mlp()).certificate() == session.certificate()
+    plan, blocks = session.plan, split_blocks(mlp())
+    assert derivable(plan, blocks).verdict is Verdict.YES
+    # What its kernel no longer reads whole does not rest cut for it.
+    session.apply("split_kernel up dim=ffn axis=x")
+    assert "'w1'" in str(followed.certificate()) and "'w1'" not in str(session.certificate())

@@ -8,7 +8,7 @@ import pytest
 
 from rooflang.errors import CapacityError
 from rooflang.search.api import optimize
-from rooflang.search.outcome import Result
+from rooflang.search.point import Result
 
 #: Data-parallel attention and expert parallelism on one node: every rank has all weights of attention.
 _DP_ATTENTION = {"hardware": "h200", "gpus": 8, "context": 65536, "pp": 1, "fix": ["dp=8,cp=1,ep=8"]}
