@@ -84,7 +84,7 @@ def _explain_nothing(problem: Problem, searched: Searched, method: Method) -> No
         raise LimitReached(what, where=where, hint=f"allow more {kind}")
     if searched.nearest is not None:
         raise CapacityError(
-            f"{problem.name} fits at no batch size tried; the nearest: {searched.nearest.what}",
+            f"no plan found for {problem.name} fits at a batch size tried; the nearest: {searched.nearest.what}",
             needs_bytes=searched.nearest.needs_bytes,
             where=where,
             expected=searched.nearest.expected,

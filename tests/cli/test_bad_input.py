@@ -138,7 +138,7 @@ def test_a_point_that_does_not_fit_says_by_how_much_and_why(run: Run, folder: Pa
 def test_a_model_that_fits_at_no_batch_says_by_how_much_and_why(run: Run, folder: Path) -> None:
     arguments = options(hardware="h200", gpus="2")
     text = refused(run, folder, "optimize", *arguments, "--search", "grid", code=3)
-    assert "deepseek-v4-pro fits at no batch size tried" in text
+    assert "no plan found for deepseek-v4-pro fits at a batch size tried" in text
     assert "of 144 GB" in text
     assert "experts_w13 (" in text
     assert "hint: use more GPUs" in text
