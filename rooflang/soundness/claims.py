@@ -61,7 +61,8 @@ def claims(rule: str) -> tuple[Property, ...]:
         return _CLAIMS[rule]()
     if rule not in LAW_OF:
         raise UnknownNameError("rule", rule, rule_names())
-    return (Merges.of(rule),)
+    weights = (Saturations(names=("mlp", "moe", "gated"), gathered=True),) if rule == "merge_gather_broadcast" else ()
+    return (Merges.of(rule), *weights)
 
 
 def claims_of_kind(kind: str) -> tuple[Property, ...]:

@@ -78,10 +78,10 @@ def unchanged(theory: Theory, commands: Sequence[str]) -> Sequence[str]:
 
 
 @cache
-def _block(name: str, axes: int, change: Change) -> FrozenBlock:
+def _block(name: str, axes: int, change: Change, gathered: bool) -> FrozenBlock:
     """All layouts of a graph that a program reaches."""
     (kind,) = split_blocks(_graph(name)).kinds
-    return frozen(kind, axes, change)
+    return frozen(kind, axes, change, gathered=gathered)
 
 
 def _graph(name: str) -> Graph:
@@ -89,14 +89,14 @@ def _graph(name: str) -> Graph:
     return GRAPHS[name]() if name in GRAPHS else example(name)
 
 
-def frozen(kind: BlockKind, axes: int, change: Change = unchanged) -> FrozenBlock:
+def frozen(kind: BlockKind, axes: int, change: Change = unchanged, *, gathered: bool = False) -> FrozenBlock:
     """All layouts of a block that its program, changed, reaches."""
     from rooflang.eqsat.decode import decode
     from rooflang.eqsat.frozen import Limits
     from rooflang.eqsat.program import program
     from rooflang.eqsat.saturate import saturated
 
-    theory = Theory.of(kind, axes)
+    theory = Theory.of(kind, axes, gathered=gathered)
     text = program(theory, frozenset())
     changed = replace(text, commands=tuple(change(theory, text.commands)))
     return decode(theory, *saturated(changed, axes, Limits(nodes=200_000)))
@@ -117,14 +117,16 @@ def refuted(block: FrozenBlock, graph: Graph, axes: int, source: Source) -> str 
 
 @dataclass(frozen=True, kw_only=True)
 class Saturations:
-    """A claim: a random plan out of the e-graph of a graph or case, on random extents and ranks, is right."""
+    """A claim: a random plan out of the e-graph of a graph or case, on random extents and ranks, is right; with
+    `gathered` also where weights rest cut and are gathered for their readers."""
 
     names: Sequence[str] = tuple(GRAPHS)
     change: Change = unchanged
+    gathered: bool = False
 
     def __call__(self, source: Source) -> str | None:
         name, axes = source.choice(self.names), source.integer(1, 2)
-        block = _block(name, axes, self.change)
+        block = _block(name, axes, self.change, self.gathered)
         return refuted(block, draw.extents(_graph(name), source, most=4), axes, source)
 
 
@@ -171,7 +173,7 @@ class _Drawn:
         while tensor in self.aliases:
             tensor = self.aliases[tensor]
         if tensor not in self.modes:
-            return () if (tensor, spec) in self.held else None
+            return self._at_rest(tensor, spec)
         paths: dict[Spec, Path] = {self.modes[tensor].out: ()}
         stack = list(paths)
         while stack and spec not in paths:
@@ -181,6 +183,13 @@ class _Drawn:
                     paths[step.after] = (*paths[here], step)
                     stack.append(step.after)
         return paths.get(spec)
+
+    def _at_rest(self, leaf: str, spec: Spec) -> Path | None:
+        """How a leaf comes to lie so: it rests so, or it is gathered from how it rests; None where neither is there."""
+        ways: list[Path] = [()] if (leaf, spec) in self.held else []
+        ways += [(step,) for step in self.block.transfers
+                 if step.tensor == leaf and step.after == spec and (leaf, step.before) in self.held]  # fmt: skip
+        return self.source.choice(ways) if len(ways) > 1 else next(iter(ways), None)
 
     def _steps(self) -> Mapping[tuple[str, Spec], Sequence[Transfer]]:
         found: dict[tuple[str, Spec], list[Transfer]] = {}

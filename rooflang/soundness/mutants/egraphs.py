@@ -35,10 +35,25 @@ def _axes_mixed(theory: Theory, commands: Sequence[str]) -> Sequence[str]:
     return [each.replace(right, wrong) if ":ruleset split_kernel" in each else each for each in commands]
 
 
+def _never_gathered(theory: Theory, commands: Sequence[str]) -> Sequence[str]:
+    """A weight that rests cut taken for the whole one."""
+    gather = "(AllGather from s (View x from))"
+    return [each.replace(gather, "(View x from)") if "(Kept x d)" in each else each for each in commands]
+
+
 _CHANGES: dict[str, tuple[str, Change, tuple[str, ...]]] = {
     "e-graph: states pass through as summands": ("split_kernel", _summable, ("attention",)),
     "e-graph: digits of the output for those of an operand": ("split_kernel", _axes_mixed, ("mlp", "moe")),
     "e-graph: every operator of one operand an identity": ("remove_identity", _unary_is_identity, ("copied",)),
+}
+
+#: The same, of e-graphs in which weights may rest cut.
+_GATHERED: dict[str, tuple[str, Change, tuple[str, ...]]] = {
+    "e-graph: shards of a weight that are never gathered": (
+        "merge_gather_broadcast",
+        _never_gathered,
+        ("mlp", "gated"),
+    ),
 }
 
 
@@ -46,3 +61,5 @@ def mutants() -> Iterator[Mutant]:
     """All of them."""
     for name, (rule, change, names) in _CHANGES.items():
         yield Mutant(name=name, rule=rule, claim=Saturations(names=names, change=change))
+    for name, (rule, change, names) in _GATHERED.items():
+        yield Mutant(name=name, rule=rule, claim=Saturations(names=names, change=change, gathered=True))
