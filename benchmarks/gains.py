@@ -1,6 +1,6 @@
 """What the e-graph gains over the grid in each overlap mode: mean, most, where.
 
-    python benchmarks/gains.py                           # four models, 8 B300 and 64 GB300, decode and prefill: minutes
+    python benchmarks/gains.py                           # three models on 8 B300 and 64 GB300: some ten minutes
     python benchmarks/gains.py --models deepseek-v4-pro --settings b300:8:decode:64k --overlaps two-batch
 
 For every batch size of the grid both searches' most tokens a second per GPU and per user are compared, over all numbers
@@ -21,8 +21,8 @@ from rooflang.search.api import optimize
 from rooflang.search.point import Point
 from rooflang.units import parse_count
 
-MODELS = ("deepseek-v4-flash", "deepseek-v4-pro", "gpt-oss-120b", "llama-3.1-70b")
-SETTINGS = ("b300:8:decode:64k", "gb300:64:decode:64k", "b300:16:prefill:64k")
+MODELS = ("deepseek-v4-flash", "deepseek-v4-pro", "llama-3.1-70b")
+SETTINGS = ("b300:8:decode:64k", "gb300:64:decode:64k")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
