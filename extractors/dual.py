@@ -28,7 +28,7 @@ SMALL = 100_000
 #: Above so many entries of the largest table without a limit, most states are left out first, whatever the limit.
 FAR = 1_000_000_000
 
-#: The entries that tables may have at least then: to leave out still more states takes longer than to eliminate those.
+#: The entries that tables may have then, whatever the limit: they are over fast, and kept for each point.
 CORE = 16_000_000
 
 #: States are dropped that cannot matter while C weighs up to so many times more against N, or less.
@@ -163,7 +163,7 @@ class Dual:
 
     def kind(self, name: str, points: Points, limit: int) -> KindDual | KindDuals:
         """The dual of one block of a kind."""
-        limit = max(limit, CORE) if self._far[name] else limit
+        limit = CORE if self._far[name] else limit
         key = (name, points, limit)
         if key not in self._kinds and self._far[name]:
             self._kinds[key] = KindDuals.of([self._of_core(name, point, limit) for point in points])

@@ -21,6 +21,9 @@ from rooflang.extractors.layouts import BoolArray, Closure, FloatArray, IntArray
 #: More menus than this for one value are not listed.
 MOST_MENUS = 20_000
 
+#: So many menus are kept for later.
+_FEW = 500
+
 #: Groups of readers that are checked for having a layout each; fewer of them list some sets in vain.
 _MOST_GROUPS = 1000
 
@@ -37,12 +40,16 @@ class Menus:
     serves: BoolArray
 
 
-@lru_cache(maxsize=512)
 def menus(closure: Closure, wants: Wants, at: int) -> Menus:
     """The menus of a value whose readers may want the layouts `wants`, at batch size number `at`.
 
     Raises `LimitReached` where there are too many to list.
     """
+    _, _, serves = _listed(closure, wants)
+    return (_few if len(serves) <= _FEW else _many)(closure, wants, at)
+
+
+def _menus(closure: Closure, wants: Wants, at: int) -> Menus:
     wanted, levels, serves = _listed(closure, wants)
     seconds = closure.seconds[:, :, at]
     direct = seconds[:, wanted]
@@ -62,7 +69,11 @@ def menus(closure: Closure, wants: Wants, at: int) -> Menus:
     return Menus(seconds=np.concatenate(costs, axis=1), serves=serves)
 
 
-@lru_cache(maxsize=512)
+#: Many menus take megabytes.
+_few, _many = lru_cache(maxsize=512)(_menus), lru_cache(maxsize=16)(_menus)
+
+
+@lru_cache(maxsize=128)
 def _listed(closure: Closure, wants: Wants) -> tuple[IntArray, tuple[IntArray, ...], BoolArray]:
     """The layouts that any reader wants; the sets of one of them, of two, and so on, each (sets, size) by place among
     those; and which layouts each set holds, the empty one first."""

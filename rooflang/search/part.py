@@ -24,7 +24,7 @@ from rooflang.place.grid import balanced, layer_labels, partition
 from rooflang.place.lower import lower
 from rooflang.place.plan import Plan
 from rooflang.search.effort import EFFORT, GAP, Effort
-from rooflang.search.fix import FREE, Fixed
+from rooflang.search.fix import FREE, MAX_AXES, Fixed
 from rooflang.search.halves import by_stream
 from rooflang.search.looks import ORIGIN, Configuration, Looked
 from rooflang.search.point import nearer
@@ -347,6 +347,16 @@ class Part:
         found = config.survey.best(at)
         return math.inf if found is None else found.value_s
 
+    def _worth(self, config: Configuration) -> float:
+        """The part of a step that may be left open without the integer programme. On more axes than usual it would take
+        minutes."""
+        effort = self.way.effort
+        if effort.gap != GAP:
+            return effort.gap
+        if len(config.sizes) > MAX_AXES:
+            return math.inf
+        return WORTH if len(self.way.batches) > FEW else effort.gap
+
     def _extract(
         self, config: Configuration, at: int, cutoff_s: float, progress: Progress, reserve_bytes: float
     ) -> Extraction:
@@ -354,7 +364,7 @@ class Part:
             replace(config.survey.task, at=at, reserve_bytes=reserve_bytes),
             time_limit_s=progress.remaining_s,
             gap=self.way.effort.gap,
-            worth=WORTH if len(self.way.batches) > FEW and self.way.effort.gap == GAP else self.way.effort.gap,
+            worth=self._worth(config),
             cutoff_s=cutoff_s,
             repartition=self.way.fixed.partition is None,
             pool=config.survey.pool,
