@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from rooflang.cli.output import replacing
-from rooflang.cli.types import Count, Known
+from rooflang.cli.types import Count, Known, Seconds
 from rooflang.errors import RooflangError, ValueRangeError
 
 if TYPE_CHECKING:
@@ -66,11 +66,25 @@ def _models() -> tuple[str, ...]:
     show_default=True,
     type=Known("effort", lambda: ("look", "full")),
     metavar="look|full",
-    help="How hard the automatic search tries in each setting of the figures; full takes hours.",
+    help="How hard the automatic search tries in each setting of the figures; full needs a longer limit, too.",
+)
+@click.option(
+    "--search-limit",
+    "limit_s",
+    default=10.0,
+    show_default=True,
+    type=Seconds(),
+    help="Longest time of the automatic search in one of these settings; its best plans until then count.",
 )
 @click.option("--jobs", "workers", type=Count(), help="Processes to use.  [default: one for each core]")
 def command(
-    what: str, folder: str, models: tuple[str, ...], gpus: tuple[int, ...], effort: str, workers: int | None
+    what: str,
+    folder: str,
+    models: tuple[str, ...],
+    gpus: tuple[int, ...],
+    effort: str,
+    limit_s: float,
+    workers: int | None,
 ) -> None:
     """Recompute the evaluation of the RoofLang paper (arXiv 2609.12551), beside what it publishes, as Markdown.
 
@@ -80,7 +94,7 @@ def command(
     from rooflang.report.reproduction.report import PARTS, REPORT, reproduce
     from rooflang.search.progress import Progress
 
-    scope, target = _scope(models, gpus, effort), _folder(folder)
+    scope, target = _scope(models, gpus, effort, limit_s), _folder(folder)
     progress = Progress()
     try:
         report, ran = reproduce(
@@ -101,7 +115,7 @@ def command(
         )
 
 
-def _scope(models: tuple[str, ...], gpus: tuple[int, ...], effort: str) -> Scope:
+def _scope(models: tuple[str, ...], gpus: tuple[int, ...], effort: str, limit_s: float) -> Scope:
     """All of the evaluation, or the part that was asked for. Raises `ValueRangeError`."""
     from rooflang.report.reproduction.setting import GPUS, MODELS, Scope
 
@@ -112,6 +126,7 @@ def _scope(models: tuple[str, ...], gpus: tuple[int, ...], effort: str) -> Scope
         models=tuple(model for model in MODELS if model in models) or MODELS,
         gpus=tuple(count for count in GPUS if count in gpus) or GPUS,
         effort=cast("Depth", effort),
+        limit_s=limit_s,
     )
 
 

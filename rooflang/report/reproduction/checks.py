@@ -77,13 +77,11 @@ class Gain:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gains:
     """The gains at all batch sizes of all settings that both ways of search have points at. `only_grid` are batch
-    sizes, by setting, that the search was asked for and has no point at, where the grid has one. `peaks` and `reach`
-    are by how much the highest throughput and the highest interactivity of the search are above those of the grid, for
-    each setting."""
+    sizes, by setting, that the search was asked for and has no point at, where the grid has one. `reach` is by
+    how much the highest interactivity of the search is above that of the grid, for each setting."""
 
     gains: tuple[Gain, ...]
     only_grid: tuple[tuple[Curve, int], ...]
-    peaks: tuple[float, ...]
     reach: tuple[float, ...]
 
     @property
@@ -108,24 +106,22 @@ def gains(grid: Sequence[Curve], egraph: Sequence[Curve], ladder: Sequence[int])
     known = {curve.setting: curve for curve in egraph}
     found: list[Gain] = []
     missing: list[tuple[Curve, int]] = []
-    peaks: list[float] = []
     reach: list[float] = []
     for curve in grid:
         if curve.setting not in known:
             continue
         if curve.points and known[curve.setting].points:
-            peaks.append(_most("tok_s_gpu", known[curve.setting]) / _most("tok_s_gpu", curve) - 1.0)
-            reach.append(_most("tok_s_user", known[curve.setting]) / _most("tok_s_user", curve) - 1.0)
+            reach.append(_most_user(known[curve.setting]) / _most_user(curve) - 1.0)
         for batch, ours in _common(curve, known[curve.setting], ladder):
             if ours is None:
                 missing.append((known[curve.setting], batch))
             else:
                 found.append(Gain(grid=curve, batch=batch, gain=ours))
-    return Gains(gains=tuple(found), only_grid=tuple(missing), peaks=tuple(peaks), reach=tuple(reach))
+    return Gains(gains=tuple(found), only_grid=tuple(missing), reach=tuple(reach))
 
 
-def _most(name: str, curve: Curve) -> float:
-    return max(float(point[name]) for point in curve.points)
+def _most_user(curve: Curve) -> float:
+    return max(float(point["tok_s_user"]) for point in curve.points)
 
 
 def _common(grid: Curve, egraph: Curve, ladder: Sequence[int]) -> Iterator[tuple[int, float | None]]:

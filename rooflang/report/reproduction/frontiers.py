@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rooflang.errors import CapacityError
+from rooflang.errors import CapacityError, LimitReached
 from rooflang.report.reproduction.jobs import Job
 from rooflang.report.reproduction.setting import PROFILES, Scope, Setting
 from rooflang.search.api import optimize
@@ -16,8 +16,8 @@ from rooflang.search.point import Point, Result
 #: Ways to search, the paper's own first.
 SEARCHES: tuple[Search, ...] = ("grid", "egraph")
 
-#: Batch sizes of the automatic search, those of the grid among them.
-BATCHES = tuple(2**k for k in range(18))
+#: Batch sizes of the automatic search; the grid is swept at all powers of two.
+BATCHES = tuple(4**k for k in range(9))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +69,15 @@ def frontier_jobs(scope: Scope, series: Iterable[Series] = SERIES) -> Iterator[J
                     **setting.asked(),
                     "search": each.search,
                     "assumptions": each.assumptions,
-                    **({"batch": BATCHES, "effort": scope.effort} if each.search == "egraph" else {}),
+                    **(_limits(scope) if each.search == "egraph" else {}),
                 },
                 weight=_weight(setting, each),
             )
+
+
+def _limits(scope: Scope) -> dict[str, Any]:
+    """What keeps the automatic search to the time that there is."""
+    return {"batch": BATCHES, "effort": scope.effort, "time_limit_s": scope.limit_s}
 
 
 def search_setting(**asked: Any) -> dict[str, Any]:
@@ -82,6 +87,8 @@ def search_setting(**asked: Any) -> dict[str, Any]:
         found = optimize(**asked, jobs=1)
     except CapacityError as error:
         return {"points": [], "stopped_by": "complete", "refusal": error.what}
+    except LimitReached:
+        return {"points": [], "stopped_by": "time limit", "refusal": "no plan within the time limit"}
     return {"points": list(_slim(found)), "stopped_by": found.stopped_by, "refusal": ""}
 
 

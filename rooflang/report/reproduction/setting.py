@@ -22,6 +22,9 @@ CONTEXTS = (2**16, 2**20)
 GPUS = (8, 64)
 HARDWARE = ("h200", "gh200", "b300", "gb300")
 
+#: Longest time of the automatic search for one setting, so that all of the evaluation takes two cores half an hour.
+LIMIT_S = 10.0
+
 #: The paper's own assumptions first.
 PROFILES = ("paper", "physical")
 
@@ -70,7 +73,7 @@ class Setting:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
     """The part of the evaluation that is computed: all of it, or some of the models, GPU counts and platforms; and how
-    hard the automatic search tries in each setting."""
+    hard and how long the automatic search tries in each setting."""
 
     models: tuple[str, ...] = MODELS
     stages: tuple[str, ...] = STAGES
@@ -78,10 +81,11 @@ class Scope:
     gpus: tuple[int, ...] = GPUS
     hardware: tuple[str, ...] = HARDWARE
     effort: Depth = "look"
+    limit_s: float = LIMIT_S
 
     @property
     def whole(self) -> bool:
-        return self == Scope(effort=self.effort)
+        return self == Scope(effort=self.effort, limit_s=self.limit_s)
 
     def settings(self) -> Iterator[Setting]:
         """Every setting, in the order of the figures."""

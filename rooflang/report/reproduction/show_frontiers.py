@@ -51,7 +51,8 @@ def _intro(done: Done) -> str:
     refused = [curve for curve in done.select(search="grid", assumptions="paper") if not curve.points]
     text = (
         "Throughput over interactivity: the grid of the paper (DP, CP, PP, batch sizes 2ⁿ until out of memory), and "
-        f"the automatic search at batch sizes 2ⁿ up to {BATCHES[-1]:,} with the effort `{done.scope.effort}`. "
+        f"the automatic search at batch sizes 4ⁿ up to {BATCHES[-1]:,} with the effort `{done.scope.effort}`, at most "
+        f"{done.scope.limit_s:g} s in each setting. "
     )
     if written:
         text += f"[{PAGE}]({PAGE}) has all curves with plan and bottleneck of each point under the pointer. "
@@ -114,11 +115,11 @@ def _gains(done: Done) -> str:
             notes += _missing(profile, egraph, found)
             if found.gains:
                 rows.append(_gain_row(profile, stage, found))
-    heads = (*_GAIN_HEADS, "peak: mean", "most", "right end: mean", "most")
+    heads = (*_GAIN_HEADS, "right end: mean", "most")
     text = (
         "Throughput of the best plan of the search over that of the grid's, at each batch size of each setting that "
-        "both have; and, for each setting, the highest throughput and the highest interactivity of the one over those "
-        "of the other:\n\n" + markdown_table(heads, rows)
+        "both have; and, for each setting, the highest interactivity of the one over that of the other:\n\n"
+        + markdown_table(heads, rows)
     )
     text = "\n".join([*said, "", text]) if said else text
     return "\n\n".join([text, *_by_model(done), *notes])
@@ -146,7 +147,7 @@ def _gain_row(profile: str, stage: str, found: Gains) -> tuple[str, ...]:
     kept = len(found.gains) - len(found.losses)
     most = found.largest
     figures = (show_share_signed(value) for value in (found.smallest.gain, found.mean, most.gain))
-    ends = (show_share_signed(value) for end in (found.peaks, found.reach) for value in (fmean(end), max(end)))
+    ends = (show_share_signed(value) for value in (fmean(found.reach), max(found.reach)))
     counts = (len(found.reach), len(found.gains), kept)
     return (profile, stage, *map(str, counts), *figures, _where(most), *ends)
 
@@ -194,7 +195,7 @@ def _missing(profile: str, egraph: Sequence[Curve], found: Gains) -> list[str]:
     stopped = [curve for curve in egraph if curve.stopped_by != "complete"]
     if stopped:
         names = "; ".join(str(curve.setting) for curve in stopped[:_LONGEST])
-        notes.append(f"Under `{profile}` {len(stopped)} searches did not come to their end ({names}).")
+        notes.append(f"Under `{profile}` the time limit ended {len(stopped)} searches ({names}).")
     if found.only_grid:
         where = "; ".join(f"{curve.setting}, batch {show_count(batch)}" for curve, batch in found.only_grid[:_LONGEST])
         notes.append(f"Under `{profile}` the search has no point at {len(found.only_grid)} batch sizes ({where}).")

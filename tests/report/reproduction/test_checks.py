@@ -34,7 +34,6 @@ def test_gains_are_those_of_the_best_plans_of_a_batch() -> None:
     assert [batch for _, batch in found.only_grid] == [16]
     assert found.mean == pytest.approx(0.2495)
     assert found.reach == (1.0,)
-    assert found.peaks == pytest.approx((2.997 / 7.0 - 1.0,))
     assert not gains([grid], [], (1, 4)).gains
 
 

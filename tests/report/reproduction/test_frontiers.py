@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from rooflang.errors import CapacityError
+from rooflang.errors import CapacityError, LimitReached
 from rooflang.report.reproduction import frontiers
 from rooflang.report.reproduction.frontiers import BATCHES, SERIES, curves, frontier_jobs, search_setting
-from rooflang.report.reproduction.setting import Scope
+from rooflang.report.reproduction.setting import LIMIT_S, Scope
 from tests.report.reproduction.curves import curve, point
 
 ONE = Scope(models=("deepseek-v4-flash",), stages=("decode",), contexts=(2**16,), gpus=(8,), hardware=("b300",))
@@ -22,7 +22,8 @@ def test_every_setting_has_a_job_for_each_series() -> None:
     assert len(SERIES) == 4
     for job in frontier_jobs(ONE):
         searched = job.asked["search"] == "egraph"
-        assert (job.asked.get("batch"), job.asked.get("effort")) == ((BATCHES, "look") if searched else (None, None))
+        asked = tuple(job.asked.get(name) for name in ("batch", "effort", "time_limit_s"))
+        assert asked == ((BATCHES, "look", LIMIT_S) if searched else (None, None, None))
 
 
 def test_a_setting_is_searched_and_told_as_a_curve() -> None:
@@ -41,12 +42,21 @@ def test_a_setting_is_searched_and_told_as_a_curve() -> None:
     assert found.best(64) is None
 
 
-def test_what_has_no_point_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("error", "stopped_by", "said"),
+    [(CapacityError("too large"), "complete", "too large"), (LimitReached("late"), "time limit", "time limit")],
+)
+def test_what_has_no_point_says_why(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, stopped_by: str, said: str
+) -> None:
     def nothing(**asked: Any) -> None:
-        raise CapacityError("too large")
+        raise error
 
     monkeypatch.setattr(frontiers, "optimize", nothing)
-    assert search_setting(model="kimi-k3") == {"points": [], "stopped_by": "complete", "refusal": "too large"}
+    data = search_setting(model="kimi-k3")
+    assert data["points"] == []
+    assert data["stopped_by"] == stopped_by
+    assert said in data["refusal"]
 
 
 def test_the_search_is_nowhere_behind_the_grid() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +148,7 @@ def test_a_real_slice_of_the_figures(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(frontiers, "BATCHES", (16, 1024))
     monkeypatch.setattr(show_frontiers, "BATCHES", (16, 1024))
     assert report.PARTS["figures"].draws
-    text, ran = reproduce(("figures",), tmp_path, calm(), scope=SMALL)
+    text, ran = reproduce(("figures",), tmp_path, calm(), scope=replace(SMALL, limit_s=300.0))
     assert len(ran.results) == 4
     assert "| paper | decode | 1 | 2 | 2 |" in text
     assert "| physical | decode | 1 | 2 | 2 |" in text
