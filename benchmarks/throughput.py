@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument("--gpus", type=int, default=64)
     parser.add_argument("--stage", default="decode")
     parser.add_argument("--context", default="64k")
-    parser.add_argument("--batches", type=int, default=100, help="how many batch sizes, 0: the powers of two")
+    parser.add_argument("--batches", type=int, default=400, help="how many batch sizes, 0: the powers of two")
     parser.add_argument("--largest", default="64k", help="the largest batch size")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--compare", action="store_true", help="with the plans that a search ends with")

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
+from rooflang.cost.alike import Alike
 from rooflang.cost.model import CostModel
 from rooflang.cost.record import Cost
 from rooflang.cost.tiers import Tiers, with_tiers
 from rooflang.extractors.layouts import Closure, FloatArray
 from rooflang.ir.cut import Spec
 from rooflang.ir.layout import Mode, Transfer
-from rooflang.ir.op import Op
 from rooflang.ir.tensor import Num, Tensor
 
 BATCH = "batch"
@@ -31,11 +30,11 @@ class Pricing:
         self._transfers: dict[object, FloatArray] = {}
         self._closures: dict[object, Closure] = {}
         self._bytes: dict[object, FloatArray] = {}
-        self._shapes: dict[int, tuple[Op, object]] = {}
+        self._alike = Alike(cost)
 
     def mode(self, mode: Mode, tiers: Tiers = ()) -> Cost:
         """The cost of a mode some of whose leaves lie in tiers."""
-        key = (self._op_shape(mode.op), mode.choices, tiers)
+        key = (self._alike.op(mode.op), mode.choices, tiers)
         if key not in self._modes:
             near = with_tiers(self.mode(mode), mode, tiers, self.cost) if tiers else self.cost.mode(mode)
             self._modes[key] = near
@@ -50,7 +49,7 @@ class Pricing:
 
     def transfers_s(self, tensor: Tensor, transfers: Sequence[Transfer]) -> list[FloatArray]:
         """Network seconds of transfers; infinite where extents do not divide."""
-        shape = self._shape(tensor)
+        shape = self._alike.tensor(tensor)
         keys = [(shape, transfer.before, transfer.after) for transfer in transfers]
         fresh = {key: transfer for key, transfer in zip(keys, transfers) if key not in self._transfers}
         self._transfers.update(zip(fresh, self.cost.transfers_s(tensor, list(fresh.values()))))
@@ -58,7 +57,7 @@ class Pricing:
 
     def closure(self, tensor: Tensor, specs: tuple[Spec, ...], steps: Mapping[tuple[int, int], Transfer]) -> Closure:
         """The closure of single transfers between `specs`, by their numbers."""
-        key = (self._shape(tensor), specs, tuple(steps))
+        key = (self._alike.tensor(tensor), specs, tuple(steps))
         if key not in self._closures:
             seconds = self.transfers_s(tensor, list(steps.values()))
             priced = ((i, j, each) for (i, j), each in zip(steps, seconds))
@@ -67,7 +66,7 @@ class Pricing:
 
     def bytes(self, tensor: Tensor, spec: Spec) -> FloatArray:
         """Bytes of a tensor on one rank."""
-        key = (self._shape(tensor), spec)
+        key = (self._alike.tensor(tensor), spec)
         if key not in self._bytes:
             self._bytes[key] = self.spread(self.cost.bytes(tensor, spec))
         return self._bytes[key]
@@ -79,16 +78,3 @@ class Pricing:
     def spread(self, quantity: Num) -> FloatArray:
         """A quantity as an array over batch sizes."""
         return np.broadcast_to(np.asarray(quantity, np.float64), (self.batches,))
-
-    def _shape(self, tensor: Tensor) -> tuple[Any, ...]:
-        scale = self.cost.partial_scale.get(tensor.name, 1.0)
-        return (tensor.dims, tensor.dtype, tensor.role, tensor.fill, scale)
-
-    def _op_shape(self, op: Op) -> object:
-        """All of an operator that its cost depends on: its record without names."""
-        known = self._shapes.get(id(op))
-        if known is None:
-            attrs = tuple((name, self._op_shape(x) if isinstance(x, Op) else x) for name, x in op.attrs)
-            tensors = tuple(self._shape(t) for t in (*op.operands, op.output))
-            known = self._shapes[id(op)] = (op, (op.kind, attrs, op.peak, tensors))
-        return known[1]
