@@ -90,7 +90,7 @@ def search_egraph(
     tally = _Tally()
     way = Way(problem=problem, batches=tuple(batches), overlap=overlap, disabled=disabled, fixed=fixed, effort=effort)
     try:
-        for number, (tiers, gathered) in enumerate(_rests(problem, disabled)):
+        for number, (tiers, gathered) in enumerate(_rests(problem, disabled, overlap)):
             done = {point.batch for point in tally.points}
             wanted = [at for at, batch in enumerate(batches) if batch not in done]
             if number and (tally.nearest is None or not wanted or (tally.points and not every)):
@@ -102,13 +102,15 @@ def search_egraph(
     return tally.found(stopped_by)
 
 
-def _rests(problem: Problem, disabled: frozenset[str]) -> Iterator[tuple[tuple[str, ...], bool]]:
+def _rests(problem: Problem, disabled: frozenset[str], overlap: Overlap) -> Iterator[tuple[tuple[str, ...], bool]]:
     """The memories in which leaves may rest, and whether weights may be gathered where they are used: HBM, as they are
-    read; then cut, too, and in one more memory at a time, the nearest first."""
+    read; then cut, too, and in one more memory at a time, the nearest first. Two halves of a batch would each gather
+    them: there they are not."""
     names = tuple(tier.name for tier in problem.cluster.tiers)
+    gathered = overlap != "two-batch" and "merge_gather_broadcast" not in disabled
     yield names[:1], False
     far = range(2, 2 if "insert_identity" in disabled else len(names) + 1)
-    yield from ((names[:count], True) for count in far or [1])
+    yield from ((names[:count], gathered) for count in far or [1] * gathered)
 
 
 def _search(
