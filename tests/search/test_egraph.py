@@ -145,7 +145,7 @@ def test_one_gpu() -> None:
 
 
 def test_nothing_fits() -> None:
-    with pytest.raises(CapacityError, match="no plan found for .* fits at a batch size"):
+    with pytest.raises(CapacityError, match=r"no plan found for .* fits at a batch size"):
         run(gpus=1, batch=[1], disable_rules=["insert_identity"])
 
 
