@@ -11,7 +11,8 @@ import pytest
 from rooflang.assumptions import PAPER, PHYSICAL, Assumptions
 from rooflang.cost.model import CostModel
 from rooflang.hw import Cluster
-from rooflang.place.lower import PlacedGraph
+from rooflang.place.grid import layer_labels, partition
+from rooflang.place.lower import PlacedGraph, lower
 from rooflang.sim.result import Overlap
 from rooflang.sim.serial import Serial, Steps
 from rooflang.sim.simulate import simulate
@@ -70,6 +71,26 @@ def test_models_agree_with_the_engine(
         model, hardware=hardware, gpus=16, stage=stage, dp=dp, cp=cp, pp=pp, batch=dp * cp, assumptions=assumptions
     )
     assert check(placed, [16, 1024], "perfect")
+
+
+@pytest.mark.parametrize("model", ["deepseek-v4-flash", "kimi-k3"])
+def test_one_closed_form_serves_several_partitions(model: str) -> None:
+    """What is kept of the blocks of one plan holds for the next, whose layers are cut otherwise, unevenly too."""
+    graph, cost = placed_model(model, hardware="gb300", gpus=16, dp=8, pp=2, batch=8)
+    batches = [8, 64]
+    serial = Serial(
+        graph.blocks, replace(cost, sizes={**cost.sizes, "batch": np.array(batches, np.float64)}), "perfect"
+    )
+    layers = len(layer_labels(graph.blocks))
+    for first in (layers // 2, 3, layers - 1):
+        plan = replace(graph.plan, stages=partition(graph.blocks, (first, layers - first)))
+        found = serial.steps(plan)
+        assert found is not None
+        engine = simulate(lower(plan, graph.blocks), replace(cost, sizes={**cost.sizes, "batch": batches[1]}),
+                          tokens=1, overlap="perfect", check_memory=False)  # fmt: skip
+        assert found.step_s[1] == pytest.approx(engine.step_s, rel=1e-11, abs=0.0)
+        assert found.at([1]).peak_bytes.tolist() == [engine.peak_bytes]
+        assert bool(found.fits[1]) is engine.fits
 
 
 def test_the_fullest_memory_is_told_from_the_others() -> None:
