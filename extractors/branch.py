@@ -40,6 +40,9 @@ _ODDS, _FEW_ODDS = (0.02, 0.25, 0.5, 0.75, 1.0, 1.33, 2.0, 4.0, 50.0), (0.5, 1.0
 #: Most entries of tables: over all layouts of port groups, and in an elimination.
 _MOST, _LARGEST = 1_000_000, 20_000_000
 
+#: Entries of tables that are kept in all (8 bytes each).
+_KEPT = 60_000_000
+
 #: A branch is followed downwards while its bound is within this part of the way from the least one to the best plan.
 _PLUNGE = 0.25
 
@@ -135,14 +138,7 @@ class _Part:
 
     form: KindForm
     alive: tuple[IntArray, ...]
-    tables: Tables
     value: FloatArray
-
-    def states(self, place: Mapping[int, int]) -> dict[int, IntArray]:
-        """For each variable the best states at the weights, under layouts of the shared port groups."""
-        borders = self.form.borders
-        fixed = {borders[group]: np.full(len(self.value), at) for group, at in place.items() if group in borders}
-        return {variable: self.alive[variable][chosen] for variable, chosen in self.tables.states(fixed).items()}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -165,6 +161,7 @@ class Branching:
     share: float
     _fronts: Fronts = field(default_factory=Fronts)
     _seen: set[object] = field(default_factory=set)
+    _tables: dict[_Part, Tables] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         task = self.task
@@ -224,11 +221,30 @@ class Branching:
         return replace(child, floor=replace(child.floor, bound_s=bound_s))
 
     def _part(self, form: KindForm, alive: Sequence[IntArray]) -> _Part:
-        tables = form.tables(self._points, alive)
-        least = tables.eliminate(self._kept(form), _LARGEST)
+        tables, least = self._eliminated(form, alive)
         shape = [len(specs) if group in form.borders else 1 for group, specs in self._groups.items()]
         value = np.broadcast_to(least, (len(self._points), *least.shape[1:])).reshape([len(self._points), *shape])
-        return _Part(form=form, alive=tuple(alive), tables=tables, value=value)
+        part = _Part(form=form, alive=tuple(alive), value=value)
+        self._keep(part, tables)
+        return part
+
+    def _eliminated(self, form: KindForm, alive: Sequence[IntArray]) -> tuple[Tables, FloatArray]:
+        tables = form.tables(self._points, alive)
+        return tables, tables.eliminate(self._kept(form), _LARGEST)
+
+    def _keep(self, part: _Part, tables: Tables) -> None:
+        """Keep what a kind's states are found in; what was not asked for lately makes room, to be computed again."""
+        self._tables[part] = tables
+        while len(self._tables) > 1 and sum(each.entries for each in self._tables.values()) > _KEPT:
+            del self._tables[next(iter(self._tables))]
+
+    def _states(self, part: _Part, place: Mapping[int, int]) -> dict[int, IntArray]:
+        """For each variable of a kind the best states at the weights, under layouts of the shared port groups."""
+        tables = self._tables.pop(part, None) or self._eliminated(part.form, part.alive)[0]
+        self._keep(part, tables)
+        borders = part.form.borders
+        fixed = {borders[group]: np.full(len(part.value), at) for group, at in place.items() if group in borders}
+        return {variable: part.alive[variable][chosen] for variable, chosen in tables.states(fixed).items()}
 
     def _branch(self, parts: Mapping[str, _Part]) -> _Branch:
         values = {name: part.value for name, part in parts.items()}
@@ -238,7 +254,7 @@ class Branching:
         """Split the kernel that makes most of the difference between two neighbouring weights, of which one has a plan
         with more of C than of N and the other one with less. None where there is nothing to split."""
         load, place = branch.floor.load, dict(zip(self._groups, branch.floor.place))
-        states = {name: part.states(place) for name, part in branch.parts.items()}
+        states = {name: self._states(part, place) for name, part in branch.parts.items()}
         self._offer(branch, states)
         local = {name: self._local_s(part.form, states[name]) for name, part in branch.parts.items()}
         least = sum(

@@ -55,6 +55,11 @@ class Tables:
         self._before: list[Table] = []
         self._steps: list[_Step] = []
 
+    @property
+    def entries(self) -> int:
+        """Numbers in the tables that are kept for finding states."""
+        return sum(table.size for step in self._steps for _, table in step.tables)
+
     def variable(self, states: int) -> int:
         """A new variable with that many states."""
         self._count.append(states)
