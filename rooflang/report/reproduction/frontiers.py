@@ -71,7 +71,7 @@ def frontier_jobs(scope: Scope, series: Iterable[Series] = SERIES) -> Iterator[J
                     "assumptions": each.assumptions,
                     **(_limits(scope) if each.search == "egraph" else {}),
                 },
-                weight=_weight(setting, each),
+                weight=_weight(setting, each, scope.limit_s),
             )
 
 
@@ -129,8 +129,8 @@ def _key(point: Point) -> tuple[object, ...]:
     return point.batch, point.pp, point.mesh, point.pp_partition, point.plan
 
 
-def _weight(setting: Setting, series: Series) -> float:
+def _weight(setting: Setting, series: Series, limit_s: float) -> float:
     """Seconds, roughly, on one core."""
     layers = {"deepseek-v4-flash": 1.0, "glm-5.3": 2.0, "deepseek-v4-pro": 1.5, "kimi-k3": 5.0}
-    clusters = 1.0 if setting.gpus <= 8 else 2.5
-    return layers.get(setting.model, 2.0) * clusters * (1.5 if series.search == "grid" else 6.0)
+    size = layers.get(setting.model, 2.0) * (1.0 if setting.gpus <= 8 else 2.5)
+    return 1.5 * size if series.search == "grid" else min(4.0 * size, limit_s + 0.4 * size)
