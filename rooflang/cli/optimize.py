@@ -92,7 +92,7 @@ _LIMITS = apply(
     click.option(
         "--axes",
         type=Count(),
-        help="Mesh axes that a search uses at most, 1 to 3; three take ten times as long as two.  [default: 2]",
+        help="Mesh axes that a search uses at most, 1 to 3; three take many times as long as two.  [default: 2]",
     ),
     click.option(
         "--time-limit",
