@@ -62,7 +62,7 @@ def test_the_least_is_among_the_states_that_are_left_or_is_the_floor(
     for alive in found.alive:
         left.variable(len(alive))
     for names, table in whole.parts:
-        left.add(names, table[np.ix_([0], *(found.alive[name] for name in names))])
+        left.add(names, table[np.ix_(np.arange(1), *(found.alive[name] for name in names))])
     least: FloatArray = left.eliminate(keep, 10_000)[0]
     costs = all_values(tables)
     for kept in product(*(range(len(found.alive[name])) for name in keep)):
