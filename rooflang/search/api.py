@@ -161,22 +161,11 @@ def optimize(
     goal = Goal(
         objective=objective, min_user=min_user, max_ttft_s=max_ttft_s, max_tpot_s=max_tpot_s, gpu_hour_usd=gpu_hour_usd
     )
-    method = Method(
-        search=search,
-        overlap=overlap,
-        disabled=frozenset([disable_rules] if isinstance(disable_rules, str) else disable_rules),
-        batch=_several(batch),
-        pp=pp,
-        fix=tuple(fix),
-        effort=Effort(
-            depth=effort,
-            axes=axes,
-            gap=gap,
-            nodes=EFFORT.nodes if node_limit is None else node_limit,
-            seed=seed,
-            jobs=jobs,
-        ),
-    )
+    nodes = EFFORT.nodes if node_limit is None else node_limit
+    work = Effort(depth=effort, axes=axes, gap=gap, nodes=nodes, seed=seed, jobs=jobs)
+    disabled = frozenset([disable_rules] if isinstance(disable_rules, str) else disable_rules)
+    asked = _several(batch)
+    method = Method(search=search, overlap=overlap, disabled=disabled, batch=asked, pp=pp, fix=tuple(fix), effort=work)
     watch = (progress or Progress()).within(limit_s=time_limit_s, limit_bytes=memory_limit_bytes)
     *fewer, most = _clusters(hardware, gpus, max_gpus)
     problem = Problem.of(model, hardware=most, stage=stage, context=context, assumptions=assumptions)
