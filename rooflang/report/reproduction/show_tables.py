@@ -92,7 +92,8 @@ def show_ratios(done: Done) -> str:
             error = show_error(printed / ratio.times - 1.0)
             lines.append((ratio.model, ratio.over, show_count(ratio.context), *figures, error, physical))
     heads = ("<model", "<over", "context", "computed", "published", "error", "physical")
+    said = f" **{exact} of {len(lines)} ratios are as printed.**" if lines else ""
     return (
-        f"Peak decode throughput of one model over that of another, each by the grid on {GPUS} GB300. "
-        f"**{exact} of {len(lines)} ratios are as printed.**\n\n" + markdown_table(heads, lines)
+        f"Peak decode throughput of one model over that of another, each by the grid on {GPUS} GB300.{said}\n\n"
+        + markdown_table(heads, lines)
     )
