@@ -81,10 +81,10 @@ class Goal(Protocol):
 
 
 class Fixed:
-    """The goal of a sweep: the stages of its task."""
+    """The goal of a sweep: the stages of its task. A relative gap of `enough` ends it, too."""
 
-    def __init__(self, sweep: Sweep) -> None:
-        self.sweep, self.task = sweep, sweep.task
+    def __init__(self, sweep: Sweep, enough: float) -> None:
+        self.sweep, self.task, self.enough = sweep, sweep.task, enough
         self._sends: dict[int, FloatArray] = {}
 
     @property
@@ -93,7 +93,7 @@ class Fixed:
 
     def done(self, bound_s: float) -> bool:
         self.sweep.bound_s = max(self.sweep.bound_s, bound_s)
-        return self.sweep.done
+        return self.sweep.done or self.value_s <= self.sweep.bound_s * (1.0 + self.enough)
 
     def offer(self, decisions: Decisions) -> None:
         self.sweep.offer(decisions)
@@ -353,11 +353,11 @@ def _forms(costed: CostedGraph, at: int, keep: Keep | None) -> dict[str, KindFor
     return {name: KindForm(costed, kind, (at,), keep) for name, kind in costed.kinds.items()}
 
 
-def branched(sweep: Sweep, branches: int) -> None:
-    """Close the gap of a sweep, as far as so many branches do.
+def branched(sweep: Sweep, branches: int, enough: float = 0.0) -> None:
+    """Close the gap of a sweep, as far as so many branches do, or until it is small `enough`.
 
     Raises `LimitReached` where there are too many layouts.
     """
-    Branching(task=sweep.task, goal=Fixed(sweep), share=sweep.share).run(branches)
+    Branching(task=sweep.task, goal=Fixed(sweep, enough), share=sweep.share).run(branches)
     if not sweep.done:
         sweep.polish()

@@ -34,8 +34,8 @@ LIMIT, LARGE_LIMIT = 16_000_000, 64_000_000
 #: The same where a quick look is taken.
 QUICK_LIMIT = 100_000
 
-#: Branches of the dual that are split.
-BRANCHES = 60
+#: Branches of the dual that are split, and the part of what makes it worth while at which the gap is small enough.
+BRANCHES, ENOUGH = 60, 0.5
 
 #: Nodes of the integer programme's search tree.
 NODES = 200
@@ -95,7 +95,7 @@ def extract(
             sweep.refine(LARGE_LIMIT)
             open_s = sweep.value_s - sweep.bound_s * (1.0 + worth)
             if open_s > 0.0 and task.objective == "max" and not (draft or sweep.tight):
-                branched(sweep, BRANCHES)
+                branched(sweep, BRANCHES, max(gap, worth * ENOUGH))
         if sweep.best is None and sweep.bound_s < cutoff_s:
             sweep.squeeze()
     except LimitReached:

@@ -64,24 +64,34 @@ def extract(
     if bound_s < cutoff_s and best.value_s > bound_s * (1.0 + gap):  # what is cut off was so with one partition only
         bound_s = max(bound_s, chain.bound(dual(task.costed, task.at, task.keep), ilp.LIMIT)[0])
     if draft and bound_s < cutoff_s and best.value_s > bound_s * (1.0 + worth):
-        return _branched(chain, plans, best, bound_s, gap=gap, cutoff_s=cutoff_s, begin=begin)
+        enough = max(gap, worth * ilp.ENOUGH)
+        return _branched(chain, plans, best, bound_s, gap=gap, enough=enough, cutoff_s=cutoff_s, begin=begin)
     return replace(best, bound_s=min(bound_s, best.value_s))
 
 
 def _branched(
-    chain: Chain, pool: Pool, best: Extraction, bound_s: float, *, gap: float, cutoff_s: float, begin: float
+    chain: Chain,
+    pool: Pool,
+    best: Extraction,
+    bound_s: float,
+    *,
+    gap: float,
+    enough: float,
+    cutoff_s: float,
+    begin: float,
 ) -> Extraction:
-    """A better plan and a higher bound by branches over all partitions."""
+    """A better plan and a higher bound by branches over all partitions, until the gap between them is small
+    `enough`."""
     task = replace(chain.task, stages=best.stages)
     goal = Partitions(chain, pool, best=best.decisions, stages=best.stages, value_s=best.value_s, bound_s=bound_s,
-                      gap=gap, cutoff_s=cutoff_s)  # fmt: skip
+                      gap=enough, cutoff_s=cutoff_s)  # fmt: skip
     with suppress(LimitReached):  # too many layouts
         Branching(task=task, goal=goal, share=promising_share(task, pool)).run(ilp.BRANCHES)
     bound_s = goal.bound_s
     if goal.best is not best.decisions:
         task = replace(task, stages=goal.stages)
         best = extraction(task, goal.best, bound_s=bound_s, status="heuristic", begin=begin)
-    status = "cut off" if bound_s >= cutoff_s else "optimal" if goal.done(bound_s) else "heuristic"
+    status = "cut off" if bound_s >= cutoff_s else "optimal" if best.value_s <= bound_s * (1.0 + gap) else "heuristic"
     return replace(best, bound_s=min(bound_s, best.value_s), status=status)
 
 

@@ -56,7 +56,7 @@ def no_dual(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave everything to the integer programme."""
     for name in ("run", "refine", "squeeze"):
         monkeypatch.setattr(Sweep, name, lambda self, *limit: None)
-    monkeypatch.setattr("rooflang.extractors.ilp.branched", lambda sweep, branches: None)
+    monkeypatch.setattr("rooflang.extractors.ilp.branched", lambda *_: None)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
