@@ -58,10 +58,13 @@ class Partitions:
         counts, stages = self.chain.counts, len(self.chain.task.stages)
         even = sum((counts[name][-1] / stages * value for name, value in values.items()), np.zeros(1)).max(axis=0)
         best_s, found = np.inf, None
+        even = even + self._excluded
         for number in even.argsort(axis=None, kind="stable"):
             place = tuple(int(each) for each in np.unravel_index(int(number), even.shape))
             if found is not None and even[place] >= best_s:
                 break
+            if np.isinf(even[place]):
+                return Floor(bound_s=np.inf, place=place, load=self.chain.task.slowest[0])
             own = {name: column(value, _own(value, place)) for name, value in values.items()}
             tables = self._tables(own, place, shares)
             value_s, layers = cheapest(tables)
@@ -72,6 +75,17 @@ class Partitions:
         assert found is not None
         place, layers, slowest = found
         return Floor(bound_s=best_s, place=place, load=self._task(layers).loads[slowest])
+
+    @cached_property
+    def _excluded(self) -> FloatArray:
+        """Infinite for layouts between blocks that the task has fixed otherwise, 0 for the others."""
+        task, groups = self.chain.task, shared_groups(self.chain.costed)
+        out: FloatArray = np.zeros([len(specs) for specs in groups.values()])
+        for axis, (group, specs) in enumerate(groups.items()):
+            if group in task.boundary:
+                shape = [-1 if number == axis else 1 for number in range(out.ndim)]
+                out = out + np.where([spec == task.boundary[group] for spec in specs], 0.0, np.inf).reshape(shape)
+        return out
 
     def _tables(self, values: Mapping[str, FloatArray], place: Place, shares: FloatArray) -> FloatArray:
         """What stages take at least, (stages, layers + 1, layers + 1), where a block of a kind takes its value

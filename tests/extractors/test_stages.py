@@ -131,3 +131,15 @@ def test_chains_send_what_later_layers_read() -> None:
     assert [len(sends) for sends in chain.sends] == [0, 1, 1, 1, 1, 1, 0]
     assert chain.layers[0] == ("embed", "layers.0") and chain.layers[-1] == ("layers.5", "head")
     assert chain.sends[3][0].tensor.dims == ("batch", "hidden")
+
+
+def test_branches_over_partitions_keep_to_a_fixed_boundary(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stages, "_TURNS", 1)
+    case = Case.of(uneven(), mesh=(2,), stages=2)
+    free = stages.extract(case.task(stages=partition(case.blocks, balanced(6, 2))), gap=0.0)
+    group = max(free.boundary, key=lambda each: len(case.task().costed.borders[each]))
+    for other in sorted({"R", "batch", "hidden"} - {*free.boundary[group]}):
+        task = case.task(stages=partition(case.blocks, balanced(6, 2)), boundary={group: (other,)})
+        found = stages.extract(task, gap=0.0)
+        assert found.boundary[group] == (other,)
+        assert found.value_s >= free.value_s
