@@ -23,7 +23,7 @@ GPUS = (8, 64)
 HARDWARE = ("h200", "gh200", "b300", "gb300")
 
 #: Longest time of the automatic search for one setting, so that all of the evaluation takes two cores half an hour.
-LIMIT_S = 8.0
+LIMIT_S = 6.0
 
 #: The paper's own assumptions first.
 PROFILES = ("paper", "physical")
