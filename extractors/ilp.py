@@ -35,7 +35,7 @@ LIMIT, LARGE_LIMIT = 16_000_000, 64_000_000
 QUICK_LIMIT = 100_000
 
 #: Branches of the dual that are split, and the part of what makes it worth while at which the gap is small enough.
-BRANCHES, ENOUGH = 60, 0.5
+BRANCHES, ENOUGH = 120, 0.5
 
 #: Nodes of the integer programme's search tree.
 NODES = 200
@@ -71,7 +71,8 @@ def extract(
     """The best plan of a task, to a relative gap, or what was found when a limit was reached: of the time, or of the
     `nodes` of the integer programme's search tree, which does not depend on the machine. Plans are taken from `pool`
     and added to it; all of them have to keep to what the task fixes. The programme is run only where a gap of more than
-    `worth` is left, for it takes ten times as long as all else.
+    `worth` is left, for it takes ten times as long as all else; after branches only if `worth` is not above `gap`, and
+    for a `draft`, which is looked at further, only where memory is short.
 
     With `cutoff_s` it stops, with status `cut off`, once no plan can be faster than that. Raises `CapacityError` where
     nothing fits (by how much, and which tensors), `PlacementError` where the task's extents do not divide over the mesh
@@ -96,6 +97,7 @@ def extract(
             open_s = sweep.value_s - sweep.bound_s * (1.0 + worth)
             if open_s > 0.0 and task.objective == "max" and not (draft or sweep.tight):
                 branched(sweep, BRANCHES, max(gap, worth * ENOUGH))
+                draft = worth > max(gap, 0.0)  # the programme would take long for little more
         if sweep.best is None and sweep.bound_s < cutoff_s:
             sweep.squeeze()
     except LimitReached:
