@@ -25,8 +25,9 @@ from rooflang.extractors.task import Choice, Decisions, Load, Task
 #: Beyond this limit on the entries of tables, it is worth dropping states first where they would be larger.
 SMALL = 100_000
 
-#: Above so many entries of the largest table without a limit, most states are left out first, whatever the limit.
-FAR = 1_000_000_000
+#: On more than so many axes, and above so many entries of the largest table without a limit, most states are left out
+#: first, whatever the limit.
+FEW_AXES, FAR = 2, 1_000_000_000
 
 #: The entries that tables may have then, whatever the limit: they are over fast, and kept for each point.
 CORE = 16_000_000
@@ -151,7 +152,8 @@ class Dual:
         for (kind, _), group in costed.blocks.port_group.items():
             users.setdefault(group, set()).add(kind)
         self._shared = {group for group, kinds in users.items() if len(kinds) > 1}
-        self._far = {name: form.largest(self._groups(form)) > FAR for name, form in self._forms.items()}
+        many = len(costed.cost.mesh.axes) > FEW_AXES
+        self._far = {name: many and form.largest(self._groups(form)) > FAR for name, form in self._forms.items()}
 
     @property
     def far(self) -> bool:

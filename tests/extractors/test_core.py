@@ -80,6 +80,7 @@ def test_by_their_core_kinds_have_the_minima_that_elimination_finds() -> None:
     points = tuple((at, Weights(local=share, exposed=1.0 - share)) for at in (0, 1) for share in (0.5, 0.9))
     whole = Dual(costed, (0, 1), None).minima(task, task.loads[0], points, 10_000_000)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(duals, "FEW_AXES", 0)
         patch.setattr(duals, "FAR", 0)
         found = Dual(costed, (0, 1), None).minima(task, task.loads[0], points, 1_000_000)
     pool = Pool(costed=costed)
