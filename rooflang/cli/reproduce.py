@@ -71,7 +71,7 @@ def _models() -> tuple[str, ...]:
 @click.option(
     "--search-limit",
     "limit_s",
-    default=6.0,
+    default=600.0,
     show_default=True,
     type=Seconds(),
     help="Longest time of the automatic search in one of these settings; its best plans until then count.",

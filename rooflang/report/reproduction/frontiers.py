@@ -133,4 +133,4 @@ def _weight(setting: Setting, series: Series, limit_s: float) -> float:
     """Seconds, roughly, on one core."""
     layers = {"deepseek-v4-flash": 1.0, "glm-5.3": 2.0, "deepseek-v4-pro": 1.5, "kimi-k3": 5.0}
     size = layers.get(setting.model, 2.0) * (1.0 if setting.gpus <= 8 else 2.5)
-    return 1.5 * size if series.search == "grid" else min(4.0 * size, limit_s + 0.4 * size)
+    return 1.5 * size if series.search == "grid" else min(3.0 * size, limit_s)
