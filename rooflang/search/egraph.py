@@ -145,31 +145,36 @@ def _refine(
     progress: Progress,
     tally: _Tally,
 ) -> None:
-    """Go on from what was looked at, until a limit."""
-    if progress.expired:
-        return
-    jobs = [
-        (at, stages, limit_s, workers.best(stages, at, limit_s, progress))
-        for at in wanted
-        for stages in looks.parts
-        for limit_s in [_dominated_from(way, stages, at, looks.found, tally.points, every=every)]
-    ]
-    for at, stages, limit_s, result in jobs:
+    """Go on from what was looked at, until a limit: first with the fewest stages, whose points say better than a look
+    from where on more of them are beaten."""
+    fewest, *more = looks.parts
+    limits_s: dict[tuple[int, int], float] = {}
+    for degrees in ((fewest,), tuple(more)):
         if progress.expired:
             return
-        progress.say(f"batch {way.batches[at]}, pipeline {stages}")
-        best = result()
-        looks.asked.add((at, stages))
-        known = looks.left.get((at, stages))
-        point = _settle(way, at, best, known, partial(workers.best, stages, at, limit_s, progress), progress, tally)
-        if point is not None:
-            tally.points.append(point)
-        if point is not None:
-            looks.left.pop((at, stages), None)
-    for at, stages, limit_s, _ in jobs:
-        known = looks.left.get((at, stages))
+        points = tuple(tally.points)
+        jobs = [
+            (at, stages, limit_s, workers.best(stages, at, limit_s, progress))
+            for at in wanted
+            for stages in degrees
+            for limit_s in [_dominated_from(way, stages, at, looks.found, points, every=every)]
+        ]
+        for at, stages, limit_s, result in jobs:
+            if progress.expired:
+                return
+            progress.say(f"batch {way.batches[at]}, pipeline {stages}")
+            best = result()
+            looks.asked.add((at, stages))
+            known = looks.left.get((at, stages))
+            point = _settle(way, at, best, known, partial(workers.best, stages, at, limit_s, progress), progress, tally)
+            if point is not None:
+                tally.points.append(point)
+                looks.left.pop((at, stages), None)
+            limits_s[at, stages] = limit_s
+    for key, limit_s in limits_s.items():
+        known = looks.left.get(key)
         if known is not None and known.step_s >= limit_s:
-            del looks.left[at, stages]  # what is known of the others beats it
+            del looks.left[key]  # what is known of the others beats it
 
 
 def _settle(
