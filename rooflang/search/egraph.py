@@ -53,20 +53,24 @@ class _Tally(Tally):
 
 @dataclass(kw_only=True)
 class _Looks:
-    """What a first look found: its parts by their number of stages; the plans that nobody went on from, and the pairs
-    (batch size by number, stages) that have been asked for in earnest."""
+    """What a first look found: its parts; the plans that nobody went on from, and the pairs (batch size by number,
+    stages) that have been asked for in earnest."""
 
-    parts: dict[int, Opened] = field(default_factory=dict)
+    parts: list[Opened] = field(default_factory=list)
     left: dict[tuple[int, int], Looked] = field(default_factory=dict)
     asked: set[tuple[int, int]] = field(default_factory=set)
 
     def add(self, part: Opened) -> None:
-        self.parts[part.stages] = part
+        self.parts.append(part)
         self.left |= {(one.at, one.stages): one for one in part.looked}
 
     @property
     def found(self) -> list[Looked]:
-        return [one for part in self.parts.values() for one in part.looked]
+        return [one for part in self.parts for one in part.looked]
+
+    def part(self, stages: int, at: int) -> Opened:
+        """The part of so many stages with a batch size."""
+        return next(part for part in self.parts if part.stages == stages and at in part.ats)
 
 
 def search_egraph(
@@ -124,7 +128,7 @@ def _search(
                 looks.add(part)
                 if part.cut_short:
                     progress.note("node limit")
-            if not all(part.whole for part in looks.parts.values()):
+            if not all(part.whole for part in looks.parts):
                 progress.note("memory limit")  # of one of the processes; that of time has struck here, too
             elif way.effort.depth == "full":
                 _refine(way, workers, looks, wanted, every, progress, tally)
@@ -147,7 +151,7 @@ def _refine(
 ) -> None:
     """Go on from what was looked at, until a limit: first with the fewest stages, whose points say better than a look
     from where on more of them are beaten."""
-    fewest, *more = looks.parts
+    fewest, *more = dict.fromkeys(part.stages for part in looks.parts)
     limits_s: dict[tuple[int, int], float] = {}
     for degrees in ((fewest,), tuple(more)):
         if progress.expired:
@@ -207,8 +211,8 @@ def _settle(
 
 def _keep(way: Way, looks: _Looks, wanted: Collection[int], every: bool, progress: Progress, tally: _Tally) -> None:
     """Simulate the plans that nobody went on from: for each batch size the fastest, and those that nothing beats."""
-    for at, part in ((at, part) for at in wanted for part in looks.parts.values()):
-        if (at, part.stages) not in looks.asked:
+    for at, part in ((at, part) for at in wanted for part in looks.parts):
+        if at in part.ats and (at, part.stages) not in looks.asked:
             possible = part.possible[at]
             tally.count(configurations=part.meshes, screened_out=possible, impossible=part.meshes - possible)
     fastest = {at: min(one.step_s for one in looks.found if one.at == at) for at in {at for at, _ in looks.left}}
@@ -217,7 +221,7 @@ def _keep(way: Way, looks: _Looks, wanted: Collection[int], every: bool, progres
         if at not in wanted or (one.step_s >= beaten_s and one.step_s > fastest[at]):
             continue
         progress.say(f"simulating batch {way.batches[at]}, pipeline {stages}")
-        part = looks.parts[stages]
+        part = looks.part(stages, at)
         # A plan that lowers to less than its blocks add up to lowers its bound, as in `extractors.result`.
         bound_s = min(part.bounds_s[at], one.step_s)
         with suppress(CapacityError):

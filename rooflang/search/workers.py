@@ -27,13 +27,20 @@ from rooflang.search.progress import Progress
 #: Meshes times kinds of block from which on it pays to start other processes, which takes about a second.
 _WORTHWHILE = 24
 
+#: From so many batch sizes on, two parts take turns with those of the fewest stages, where most of the work is.
+_MANY = 8
+
+#: A part: its number of stages, and whether it takes the first or the second of two turns, if there are two.
+_Share = tuple[int, int]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Opened:
-    """A part that has been looked at, as `Part` says: how many `meshes`, on how many of them each batch size is
-    `possible`, and what a step takes at least."""
+    """A part that has been looked at, and the batch sizes that it takes, by number. As `Part` says: how many `meshes`,
+    on how many of them each batch size is `possible`, and what a step takes at least."""
 
     stages: int
+    ats: range
     looked: list[Looked]
     meshes: int
     possible: tuple[int, ...]
@@ -46,15 +53,16 @@ class Opened:
 #: When the time is up, by the clock that all processes share, and the memory that each of them may occupy.
 _Limits = tuple[float, float]
 
-#: The parts that this process has opened, by the number of their stages.
-_PARTS: dict[int, Part] = {}
+#: The parts that this process has opened.
+_PARTS: dict[_Share, Part] = {}
 
 
-def _open(way: Way, stages: int, limits: _Limits, every: bool) -> Opened:
-    part = _PARTS[stages] = Part.of(way, stages, _left(limits))
+def _open(way: Way, share: _Share, ats: range, limits: _Limits, every: bool) -> Opened:
+    part = _PARTS[share] = Part.of(way, share[0], _left(limits))
     return Opened(
-        stages=stages,
-        looked=part.all_looked() if every else part.looked(),
+        stages=share[0],
+        ats=ats,
+        looked=[one for one in (part.all_looked() if every else part.looked()) if one.at in ats],
         meshes=len(part.found),
         possible=part.possible,
         bounds_s=tuple(part.bounds_s.tolist()),
@@ -64,8 +72,8 @@ def _open(way: Way, stages: int, limits: _Limits, every: bool) -> Opened:
     )
 
 
-def _best(stages: int, at: int, limit_s: float, limits: _Limits, reserve_bytes: float) -> Best:
-    return _PARTS[stages].best(at, limit_s, _left(limits), reserve_bytes)
+def _best(share: _Share, at: int, limit_s: float, limits: _Limits, reserve_bytes: float) -> Best:
+    return _PARTS[share].best(at, limit_s, _left(limits), reserve_bytes)
 
 
 def _left(limits: _Limits) -> Progress:
@@ -145,7 +153,7 @@ class Workers:
     way: Way
     jobs: int = 0
     _processes: list[_Process] = field(default_factory=list)
-    _home: dict[int, _Process | None] = field(default_factory=dict)
+    _home: dict[_Share, _Process | None] = field(default_factory=dict)
 
     def __enter__(self) -> Workers:
         return self
@@ -159,9 +167,12 @@ class Workers:
         """Look at the parts of all numbers of stages, of all meshes if `every` one is asked for; in their order. At
         Ctrl-C those that are done by then come before it is raised."""
         self._place(degrees)
-        waiting = [self._submit(stages, _open, self.way, stages, _limits(progress), every) for stages in degrees]
-        for number, (stages, job) in enumerate(zip(degrees, waiting)):
-            progress.say(f"pricing and looking at the meshes of {stages} pipeline stages")
+        waiting = [
+            self._submit(share, _open, self.way, share, self._ats(share), _limits(progress), every)
+            for share in self._home
+        ]
+        for number, (share, job) in enumerate(zip(self._home, waiting)):
+            progress.say(f"pricing and looking at the meshes of {share[0]} pipeline stages")
             try:
                 part = job.result()
             except KeyboardInterrupt:
@@ -175,25 +186,34 @@ class Workers:
         self, stages: int, at: int, limit_s: float, progress: Progress, reserve_bytes: float = 0.0
     ) -> Callable[[], Best]:
         """Ask for the best plan for a batch size and a number of stages; it is there when the result is called."""
-        return self._submit(stages, _best, stages, at, limit_s, _limits(progress), reserve_bytes).result
+        share = next(share for share in self._home if share[0] == stages and at in self._ats(share))
+        return self._submit(share, _best, share, at, limit_s, _limits(progress), reserve_bytes).result
 
-    def _submit(self, stages: int, work: Callable[..., Any], *arguments: Any) -> _Here | Future[Any]:
-        process = self._home[stages]
+    def _submit(self, share: _Share, work: Callable[..., Any], *arguments: Any) -> _Here | Future[Any]:
+        process = self._home[share]
         return _Here(work, arguments) if process is None else process.submit(work, *arguments)
 
+    def _ats(self, share: _Share) -> range:
+        """The numbers of the batch sizes that a part takes."""
+        stages, turn = share
+        return range(turn, len(self.way.batches), 2 if (stages, 1) in self._home else 1)
+
     def _place(self, degrees: Sequence[int]) -> None:
-        """Settle where each part is worked on: the largest ones first, each where there is least to do so far."""
-        sizes = {stages: len(self.way.fixed.spaces(self.way.problem, stages)) for stages in degrees}
-        jobs = min(self.jobs or self._usual(sum(sizes.values())), len(degrees))
-        self._home = dict.fromkeys(degrees)
+        """Settle what the parts are, and where each is worked on: the fewest stages and the largest parts first, each
+        where there is least to do so far."""
+        twice = [(min(degrees), 1)] if len(self.way.batches) >= _MANY else []
+        shares: list[_Share] = sorted([*((stages, 0) for stages in degrees), *twice])
+        meshes = {stages: len(self.way.fixed.spaces(self.way.problem, stages)) for stages in degrees}
+        jobs = min(self.jobs or self._usual(sum(meshes.values())), len(shares))
+        self._home = dict.fromkeys(shares)
         if jobs < 2:
             return
         self._processes = [_Process() for _ in range(jobs)]
         load = [0] * jobs
-        for stages in sorted(degrees, key=lambda each: (-sizes[each], each)):
+        for share in sorted(shares, key=lambda each: (each[0] > min(degrees), -meshes[each[0]], each)):
             least = load.index(min(load))
-            load[least] += sizes[stages]
-            self._home[stages] = self._processes[least]
+            load[least] += meshes[share[0]]
+            self._home[share] = self._processes[least]
 
     def _usual(self, meshes: int) -> int:
         large = meshes * len(self.way.problem.blocks.kinds) >= _WORTHWHILE and len(self.way.batches) > 1
