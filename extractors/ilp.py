@@ -8,6 +8,7 @@ HiGHS solves starting from the plan found so far.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -80,28 +81,8 @@ def extract(
     """
     begin = perf_counter()
     sweep = Sweep.of(task, limit=QUICK_LIMIT, gap=gap, cutoff_s=cutoff_s, pool=pool)
-    try:
-        if np.isfinite(cutoff_s) or sweep.best is not None:
-            sweep.probe()
-        sweep.limit = LIMIT
-        short = task.costed.spares  # other ways to rest are looked at where HBM is short
-        if short:
-            sweep.probe()
-        if short or least_bytes(task)[task.at] > task.all_room_bytes:
-            sweep.squeeze()
-        if short:
-            sweep.combine()
-        else:
-            sweep.run()
-            sweep.refine(LARGE_LIMIT)
-            open_s = sweep.value_s - sweep.bound_s * (1.0 + worth)
-            if open_s > 0.0 and task.objective == "max" and not (draft or sweep.tight):
-                branched(sweep, BRANCHES, max(gap, worth * ENOUGH))
-                draft = worth > max(gap, 0.0)  # the programme would take long for little more
-        if sweep.best is None and sweep.bound_s < cutoff_s:
-            sweep.squeeze()
-    except LimitReached:
-        pass  # too many layouts for tables: the integer programme has to do it alone
+    with suppress(LimitReached):  # too many layouts for tables: the integer programme has to do it alone
+        draft = _look(sweep, gap=gap, worth=worth, draft=draft)
     known = sweep.best or next(iter(sweep.plans(1)), None)
     if known is not None and sweep.bound_s >= cutoff_s:
         return extraction(task, known, bound_s=sweep.bound_s, status="cut off", begin=begin)
@@ -123,6 +104,32 @@ def extract(
         binaries=solved.binaries,
         begin=begin,
     )
+
+
+def _look(sweep: Sweep, *, gap: float, worth: float, draft: bool) -> bool:
+    """All that is done before the integer programme, and whether what it finds is good enough as it is. Raises
+    `LimitReached` where there are too many layouts."""
+    task = sweep.task
+    if np.isfinite(sweep.cutoff_s) or sweep.best is not None:
+        sweep.probe()
+    sweep.limit = LIMIT
+    short = task.costed.spares  # other ways to rest are looked at where HBM is short
+    if short:
+        sweep.probe()
+    if short or least_bytes(task)[task.at] > task.all_room_bytes:
+        sweep.squeeze()
+    if short:
+        sweep.combine()
+    else:
+        sweep.run()
+        sweep.refine(LARGE_LIMIT)
+        open_s = sweep.value_s - sweep.bound_s * (1.0 + worth)
+        if open_s > 0.0 and task.objective == "max" and not (draft or sweep.tight):
+            branched(sweep, BRANCHES, max(gap, worth * ENOUGH))
+            draft = worth > max(gap, 0.0)  # the programme would take long for little more
+    if sweep.best is None and sweep.bound_s < sweep.cutoff_s:
+        sweep.squeeze()
+    return draft
 
 
 def _solve(task: Task, sweep: Sweep, *, time_limit_s: float, nodes: int, gap: float) -> _Solved:
