@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rooflang.agent.world import Placed, World
+from rooflang.agent.world import Placed
 from rooflang.cost.model import CostModel
 from rooflang.cost.record import Cost
 from rooflang.ir.blocks import BlockKind
@@ -46,14 +46,13 @@ class _Sums:
 class Estimator:
     """Estimates plans of one session; what block plans have in common is summed up once."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self) -> None:
         self._known: dict[int, tuple[BlockPlan, _Sums]] = {}
         self._costs: dict[tuple[object, ...], Cost] = {}
 
     def step_s(self, placed: Placed, overlap: Overlap) -> float:
         """Seconds of a step: of the slowest stage, local and exposed network time hiding each other or not."""
-        cost = self._world.cost(placed.state.mesh)
+        cost = placed.world.cost(placed.state.mesh)  # a joint product has a dim of its own
         sums = {kind.name: self._of(kind, placed.plan.blocks[kind.name], cost) for kind in placed.blocks.kinds}
         slowest = 0.0
         for labels in placed.plan.stages:
@@ -75,7 +74,7 @@ class Estimator:
         total = _Sums()
         for mode in plan.modes.values():
             tiers = plan.tiers_of(mode)
-            key: tuple[object, ...] = (cost.mesh, mode.op.name, mode.choices, tiers)
+            key: tuple[object, ...] = (cost.mesh, mode.op.name, mode.op.kind, mode.choices, tiers)
             if key not in self._costs:
                 self._costs[key] = cost.mode(mode, tiers)
             total = total.plus(_sums(self._costs[key], alone=OWNER in mode.choices), 1)

@@ -49,7 +49,7 @@ def proposals(session: Session, filter: str = "", *, predict: bool = True, limit
     control edges, streams and parts, of which there are too many, are not proposed.
     """
     words = filter.split()
-    estimator = Estimator(session.world)
+    estimator = Estimator()
     placed = session.placed
     now_s = estimator.step_s(placed, session.overlap) if predict else 0.0
     found: list[Proposal] = []

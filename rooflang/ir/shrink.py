@@ -20,6 +20,9 @@ from rooflang.ir.op import Op, signature
 #: Smallest extent of a dim, and of one where it is known which axes cut it.
 _LEAST, _LEAST_KNOWN = 4, 2
 
+#: What one operator needs another may have made longer: groups of heads the width of a key, and that a joint product.
+_PASSES = 6
+
 
 def shrunk(graph: Graph, axis_sizes: Sequence[int], cuts: Mapping[str, Collection[int]] | None = None) -> Graph:
     """The graph with small dims, each of which divides over the axes that cut it: those in `cuts` (default: all).
@@ -31,8 +34,12 @@ def shrunk(graph: Graph, axis_sizes: Sequence[int], cuts: Mapping[str, Collectio
     units = _units(graph, axis_sizes, everywhere if cuts is None else cuts)
     least = _LEAST if cuts is None else _LEAST_KNOWN
     sizes = {label: _multiple(least, unit) for label, unit in units.items()}
-    for op in (*graph.ops, *graph.ops):  # twice: what one needs another may have made longer
-        sizes.update(_needs(op, units, sizes))
+    for _ in range(_PASSES):
+        before = dict(sizes)
+        for op in graph.ops:
+            sizes.update(_needs(op, units, sizes))
+        if sizes == before:
+            break
     for op in graph.ops:
         if op.kind == "embed":  # a row for every token, so that no two of them have to be told apart by rounding
             vocab = op.operands[1].dims[0]

@@ -177,4 +177,6 @@ def test_v4_pro_at_decode() -> None:
     )
     best = named(found)["optimize"].point
     assert best is not None
-    assert all(each.point is not None and each.point.sim.step_s >= best.sim.step_s for each in found.contenders)
+    points = {each.name: each.point for each in found.contenders if each.point is not None}
+    assert points.keys() >= {"grid", "greedy", "annealing", "optimize"}  # chance need not find what fits in 12 tries
+    assert all(point.sim.step_s >= best.sim.step_s for point in points.values())

@@ -62,7 +62,7 @@ class Desk:
         self._tiers = tiers
         self._progress = progress or Progress(sink=lambda _: None)
         self._name = name
-        self._estimator = Estimator(start.world)
+        self._estimator = Estimator()
         self._began_s = time.monotonic()
 
     def judge(self, session: Session) -> Score:
