@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import count
 from typing import Protocol
@@ -22,16 +21,14 @@ from typing import Protocol
 import numpy as np
 
 from rooflang.errors import LimitReached
-from rooflang.extractors.costed import CostedGraph
+from rooflang.extractors.dual import ABSENT, dual, shared_groups
 from rooflang.extractors.forms import KindForm, Points, Weights
 from rooflang.extractors.fronts import Fronts, Option
 from rooflang.extractors.layouts import FloatArray, IntArray
 from rooflang.extractors.plans import block_s
-from rooflang.extractors.readers import Keep
 from rooflang.extractors.sweep import Sweep
 from rooflang.extractors.tables import Tables
 from rooflang.extractors.task import Decisions, Load, Task
-from rooflang.ir.cut import Spec
 
 #: Odds of C against N in the weights, as multiples of those under which the bound was highest; and where tables are
 #: large.
@@ -45,9 +42,6 @@ _KEPT = 60_000_000
 
 #: A branch is followed downwards while its bound is within this part of the way from the least one to the best plan.
 _PLUNGE = 0.25
-
-#: Weight of a block of a kind that a stage does not run.
-_ABSENT = 1e-9
 
 #: Layouts of the port groups that several kinds of block share, by number, in the order of the groups.
 Place = tuple[int, ...]
@@ -101,7 +95,7 @@ class Fixed:
     def floor(self, values: Mapping[str, FloatArray], shares: FloatArray) -> Floor:
         loads = self.task.slowest
         stages = [
-            sum(((load.counts[name] or _ABSENT) * value for name, value in values.items()), self._fixed(number, shares))
+            sum(((load.counts[name] or ABSENT) * value for name, value in values.items()), self._fixed(number, shares))
             for number, load in enumerate(loads)
         ]
         best = np.array([stage.max(axis=0) for stage in stages])
@@ -166,7 +160,7 @@ class Branching:
     def __post_init__(self) -> None:
         task = self.task
         self._groups = shared_groups(task.costed)
-        self._forms = _forms(task.costed, task.at, task.keep)
+        self._forms = dual(task.costed, task.at, task.keep).forms
         for odds in (_ODDS, _FEW_ODDS):
             times = np.array(odds) * self.share / (1.0 - self.share)
             self._shares = times / (1.0 + times)
@@ -337,20 +331,6 @@ def _seconds(form: KindForm, modes: Sequence[int]) -> FloatArray:
     """C of the states of a variable: of its modes, and of "not made"."""
     own = form.kind.local_s[list(modes), form.ats[0]]
     return np.append(np.where(np.isfinite(own), own, 0.0), 0.0)
-
-
-def shared_groups(costed: CostedGraph) -> dict[int, Sequence[Spec]]:
-    """The layouts of the port groups that several kinds of block share."""
-    users: dict[int, set[str]] = {}
-    for (kind, _), group in costed.blocks.port_group.items():
-        users.setdefault(group, set()).add(kind)
-    return {group: costed.borders[group] for group in sorted(users) if len(users[group]) > 1}
-
-
-@lru_cache(maxsize=2)
-def _forms(costed: CostedGraph, at: int, keep: Keep | None) -> dict[str, KindForm]:
-    """The forms of the kinds of block at a batch size, kept for other stages."""
-    return {name: KindForm(costed, kind, (at,), keep) for name, kind in costed.kinds.items()}
 
 
 def branched(sweep: Sweep, branches: int, enough: float = 0.0) -> None:

@@ -19,7 +19,7 @@ from rooflang.errors import PlacementError
 from rooflang.extractors.layouts import FloatArray, Layouts
 from rooflang.extractors.names import Names
 from rooflang.extractors.pricing import BATCH, Pricing
-from rooflang.extractors.resting import Kernel, Rest, Resting, once_made, shared_leaves
+from rooflang.extractors.resting import AS_READ, Kernel, Rest, Resting, once_made, shared_leaves
 from rooflang.ir.blocks import BlockKind, Blocks
 from rooflang.ir.cut import OWNER, REPLICATED, Spec
 from rooflang.ir.layout import Mode, Transfer
@@ -191,9 +191,6 @@ def _borders(blocks: Blocks, frozen: Mapping[str, FrozenBlock]) -> dict[int, tup
     return found
 
 
-_AS_READ = Rest()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Draft:
     """A mode whose leaves rest as `where` says, with its costs (b,)."""
@@ -205,7 +202,7 @@ class _Draft:
 
     def rest(self, leaf: str) -> Rest:
         """How a leaf rests."""
-        return self.where.get(leaf, _AS_READ)
+        return self.where.get(leaf, AS_READ)
 
     def tier(self, tensor: Tensor, names: Names) -> str:
         """The memory in which a tensor of the mode lies."""

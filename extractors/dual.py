@@ -21,6 +21,7 @@ from rooflang.extractors.layouts import FloatArray, IntArray
 from rooflang.extractors.readers import Keep
 from rooflang.extractors.tables import Tables
 from rooflang.extractors.task import Choice, Decisions, Load, Task
+from rooflang.ir.cut import Spec
 
 #: Beyond this limit on the entries of tables, it is worth dropping states first where they would be larger.
 SMALL = 100_000
@@ -39,7 +40,7 @@ _AROUND = 1.5
 _ROUNDING = 1e-9
 
 #: Weight of a block of a kind that a stage does not run.
-_ABSENT = 1e-9
+ABSENT = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +137,7 @@ class Minimum:
 
 class Dual:
     """Minima under weights at the batch sizes number `ats`. What was computed for a kind of block serves all stages and
-    objectives.
+    objectives. `forms` are the kinds as sums of tables.
 
     Everywhere `limit` is the number of entries that a table may have; beyond it minima become lower bounds. Raises
     `PlacementError` where at one of the batch sizes some value cannot be made in any layout.
@@ -144,16 +145,13 @@ class Dual:
 
     def __init__(self, costed: CostedGraph, ats: Sequence[int], keep: Keep | None) -> None:
         self.costed = costed
-        self._forms = {name: KindForm(costed, kind, ats, keep) for name, kind in costed.kinds.items()}
+        self.forms = {name: KindForm(costed, kind, ats, keep) for name, kind in costed.kinds.items()}
         self._kinds: dict[tuple[str, Points, int], KindDual | KindDuals] = {}
         self._near: dict[tuple[str, tuple[int, Weights]], tuple[KindForm, float]] = {}
         self._alive: dict[str, tuple[Points, list[IntArray]]] = {}
-        users: dict[int, set[str]] = {}
-        for (kind, _), group in costed.blocks.port_group.items():
-            users.setdefault(group, set()).add(kind)
-        self._shared = {group for group, kinds in users.items() if len(kinds) > 1}
+        self._shared = shared_groups(costed).keys()
         many = len(costed.cost.mesh.axes) > FEW_AXES
-        self._far = {name: many and form.largest(self._groups(form)) > FAR for name, form in self._forms.items()}
+        self._far = {name: many and form.largest(self._groups(form)) > FAR for name, form in self.forms.items()}
 
     @property
     def far(self) -> bool:
@@ -170,7 +168,7 @@ class Dual:
         if key not in self._kinds and self._far[name]:
             self._kinds[key] = KindDuals.of([self._of_core(name, point, limit) for point in points])
         elif key not in self._kinds:
-            form = self._forms[name]
+            form = self.forms[name]
             groups = self._groups(form)
             alive, tables = None, form.tables(points)
             if len(points) == 1 and SMALL < limit < tables.largest([form.borders[group] for group in groups]):
@@ -188,7 +186,7 @@ class Dual:
         the second one has the menus that are left when the first has left out modes."""
         near = self._near.get((name, point))
         if near is None:
-            near = self._near[name, point] = self._without_worst(self._forms[name], point)
+            near = self._near[name, point] = self._without_worst(self.forms[name], point)
         form, floor = near
         groups, tables = self._groups(form), form.tables((point,))
         keep = [form.borders[group] for group in groups]
@@ -233,7 +231,7 @@ class Dual:
             odds = weights.local / weights.exposed
             ends = [Weights(local=o / (1.0 + o), exposed=1.0 / (1.0 + o)) for o in (odds / _AROUND, odds * _AROUND)]
             around = tuple((at, end) for end in ends)
-            known = self._alive[name] = (around, self._forms[name].alive(around))
+            known = self._alive[name] = (around, self.forms[name].alive(around))
         return known[1]
 
     def minimum(self, task: Task, load: Load, weights: Weights, limit: int) -> Minimum:
@@ -270,11 +268,11 @@ class Dual:
     def _joined(self, task: Task, load: Load, points: Points, costs: Mapping[str, FloatArray], limit: int) -> _Joined:
         """The least costs of a stage, given those of one block of each kind by the layouts of its port groups."""
         tables, specs = Tables(len(points)), self.costed.borders
-        groups = {group: tables.variable(len(specs[group])) for group in sorted(self._shared)}
+        groups = {group: tables.variable(len(specs[group])) for group in self._shared}
         for name, cost in costs.items():
             # Kinds that the stage does not run still need a plan: weighed by next to nothing, they follow the others.
-            shared = self._groups(self._forms[name])
-            tables.add([groups[group] for group in shared], (load.counts[name] or _ABSENT) * cost)
+            shared = self._groups(self.forms[name])
+            tables.add([groups[group] for group in shared], (load.counts[name] or ABSENT) * cost)
         ats, weights = [at for at, _ in points], np.array([each.exposed for _, each in points])
         for send in load.sends:
             seconds = np.array([task.sends_s(send, spec)[ats] for spec in specs[send.group]]).T
@@ -288,6 +286,14 @@ class Dual:
         states = tables.states({})
         place = {group: states[variable] for group, variable in groups.items()}
         return _Joined(values=values, place=place, exact=tables.exact)
+
+
+def shared_groups(costed: CostedGraph) -> dict[int, Sequence[Spec]]:
+    """The layouts of the port groups that several kinds of block share, by group in ascending order."""
+    users: dict[int, set[str]] = {}
+    for (kind, _), group in costed.blocks.port_group.items():
+        users.setdefault(group, set()).add(kind)
+    return {group: costed.borders[group] for group in sorted(users) if len(users[group]) > 1}
 
 
 def _between(weights: Weights, ends: Points) -> bool:

@@ -54,14 +54,8 @@ class Use:
 def common_leaves(costed: CostedGraph) -> frozenset[tuple[str, str]]:
     """(kind, leaf) of leaves that several kernels read as one tensor, such as an embedding that the head reads
     again."""
-    users: dict[str, set[tuple[str, str, str]]] = {}
-    blocks = costed.blocks
-    for label in blocks.sequence:
-        kind = blocks.kind_of[label]
-        for leaf in costed.kinds[kind].leaf:
-            users.setdefault(blocks.rename[label][leaf], set()).add((label, kind, leaf))
-    found = {(kind, leaf) for each in users.values() if len(each) > 1 for _, kind, leaf in each}
-    return frozenset(found | {(name, leaf) for name, kind in costed.kinds.items() for leaf in kind.common_leaves})
+    within = {(name, leaf) for name, kind in costed.kinds.items() for leaf in kind.common_leaves}
+    return costed.blocks.shared_leaves | within
 
 
 def rests_bytes(task: Task, kind: CostedKind, mode: CostedMode, tier: str = HBM, *, at: At | None = None) -> Num:

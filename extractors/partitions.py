@@ -8,8 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from rooflang.extractors.branch import Floor, Place, column, shared_groups
+from rooflang.extractors.branch import Floor, Place, column
 from rooflang.extractors.chain import Chain, cheapest
+from rooflang.extractors.dual import shared_groups
 from rooflang.extractors.layouts import FloatArray
 from rooflang.extractors.memory import fullest
 from rooflang.extractors.pool import Pool

@@ -101,7 +101,8 @@ class Rest:
 #: What a tensor occupies on a rank in a spec, by batch size; infinite where its extents do not divide.
 Size = Callable[[Tensor, Spec], FloatArray]
 
-_AS_READ = Rest()
+#: In HBM, as it is read.
+AS_READ = Rest()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -156,7 +157,7 @@ class Resting:
             leaf, direct = self.names.leaf_of(tensor.name)
             if leaf:
                 free = self.large(leaf, spec)
-                mine = [_AS_READ, *(Rest(tier=tier) for tier in self.far.get(leaf, ()) if free)]
+                mine = [AS_READ, *(Rest(tier=tier) for tier in self.far.get(leaf, ()) if free)]
                 mine = [rest for rest in mine if not direct or (leaf, spec, rest.tier) in self.at_rest]
                 mine += [Rest(gather=step) for step in self.gathers.get((leaf, spec), ()) if free]
                 touched[leaf] = [rest for rest in touched.get(leaf, mine) if rest in mine]
@@ -187,10 +188,4 @@ def _movable(blocks: Blocks, block: FrozenBlock, names: Names) -> Iterator[str]:
     leaving = {names[tensor.name] for tensor in kind.outputs}
     stay = set(shared_leaves(kernels, leaving)) | {names.leaf_of(name)[0] for name in leaving}
     resident = {leaf.name for leaf in kind.leaves if leaf.role in RESIDENT_ROLES}
-    readers: dict[str, set[str]] = {}
-    for label, own in blocks.rename.items():
-        for name in blocks.by_name[blocks.kind_of[label]].leaves:
-            readers.setdefault(own[name.name], set()).add(label)
-    alone = {leaf for leaf in resident if all(
-        len(readers[blocks.rename[label][leaf]]) == 1 for label in kind.blocks)}  # fmt: skip
-    yield from sorted(alone - stay)
+    yield from sorted(leaf for leaf in resident - stay if (kind.name, leaf) not in blocks.shared_leaves)

@@ -82,7 +82,7 @@ class Assumptions:
 
     gathered_blocks: bool = False
     """K3's head takes the last token of every finished block of layers where it is (physical), or has the whole
-    sequences come together for it and reads them (paper)."""
+    sequences come together for it and reads them (paper; inferred from published points, decision 005)."""
 
     receive_buffers: bool = True
     """What a collective receives occupies memory until its last use (physical) or is free (paper)."""

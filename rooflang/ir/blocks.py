@@ -59,6 +59,22 @@ class Blocks:
     def by_name(self) -> dict[str, BlockKind]:
         return {k.name: k for k in self.kinds}
 
+    @cached_property
+    def leaf_readers(self) -> dict[str, tuple[tuple[str, str], ...]]:
+        """For each leaf of the graph who reads it: labels of blocks, with the representative's name of it."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for label in self.sequence:
+            for leaf in self.by_name[self.kind_of[label]].leaves:
+                found.setdefault(self.rename[label][leaf.name], []).append((label, leaf.name))
+        return {actual: tuple(readers) for actual, readers in found.items()}
+
+    @cached_property
+    def shared_leaves(self) -> frozenset[tuple[str, str]]:
+        """Leaves that several blocks read as one tensor, such as an embedding that the head reads again, by the names
+        of kinds and representatives."""
+        several = (readers for readers in self.leaf_readers.values() if len(readers) > 1)
+        return frozenset((self.kind_of[label], leaf) for readers in several for label, leaf in readers)
+
     def counts(self, labels: tuple[str, ...] | None = None) -> dict[str, int]:
         """Number of blocks of each kind among `labels` (default: all)."""
         out = {k.name: 0 for k in self.kinds}

@@ -20,7 +20,7 @@ from rooflang.search.effort import EFFORT, Effort
 from rooflang.search.fix import FREE, Fixed
 from rooflang.search.looks import Looked
 from rooflang.search.part import Best, Way
-from rooflang.search.point import Found, Point, nearer
+from rooflang.search.point import ROUNDING, Found, Point, nearer
 from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
 from rooflang.search.tally import Tally
@@ -29,9 +29,6 @@ from rooflang.sim.result import Overlap
 
 #: A plan that the simulation finds too large is extracted again, with so much more of the memory left free.
 _SPARE = 1.02
-
-#: Relative rounding of sums of some thousand costs.
-_ROUNDING = 1e-9
 
 
 @dataclass(kw_only=True)
@@ -204,7 +201,7 @@ def _settle(
                 best = again(_SPARE * (error.needs_bytes - way.problem.cluster.device.hbm_bytes))()
             continue
         break
-    if point is None or known is None or known.step_s >= point.sim.step_s * (1.0 - _ROUNDING):
+    if point is None or known is None or known.step_s >= point.sim.step_s * (1.0 - ROUNDING):
         return point
     return tally.of(way, known.plan, at, min(best.bound_s, known.step_s), _scope(way, progress))
 

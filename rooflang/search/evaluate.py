@@ -9,13 +9,10 @@ from rooflang.place.grid import layer_labels
 from rooflang.place.lower import lower
 from rooflang.place.plan import Plan
 from rooflang.place.words import describe
-from rooflang.search.point import Point
+from rooflang.search.point import ROUNDING, Point
 from rooflang.search.problem import Problem
 from rooflang.sim.result import Overlap
 from rooflang.sim.simulate import simulate as run_simulation
-
-#: Relative rounding of sums of some thousand costs.
-_ROUNDING = 1e-9
 
 
 def evaluate(
@@ -52,6 +49,6 @@ def evaluate(
 
 def _held(bound_s: float, step_s: float) -> float:
     """The bound, which a simulated step may undercut by rounding and no more."""
-    if bound_s > step_s * (1.0 + _ROUNDING):
+    if bound_s > step_s * (1.0 + ROUNDING):
         raise ArithmeticError(f"a step of {step_s} s is below its lower bound of {bound_s} s: a bug in the bound")
     return min(bound_s, step_s)

@@ -13,15 +13,12 @@ from rooflang.place.grid import SEQ, grid_plan
 from rooflang.place.lower import lower
 from rooflang.place.plan import Plan
 from rooflang.search.fix import FREE, Fixed
-from rooflang.search.point import Found
+from rooflang.search.point import ROUNDING, Found
 from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
 from rooflang.search.screen import screen
 from rooflang.search.tally import Tally
-from rooflang.sim.result import Overlap
-
-#: Relative rounding of sums of some thousand costs.
-_ROUNDING = 1e-9
+from rooflang.sim.result import Overlap, waves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +45,8 @@ class _Sweep(Tally):
         """Is a point of its batch size as good in throughput and interactivity?"""
         return any(
             point.batch == candidate.batch
-            and point.sim.step_s <= candidate.step_s * (1.0 + _ROUNDING)
-            and point.sim.step_s * point.pp <= candidate.latency_s * (1.0 + _ROUNDING)
+            and point.sim.step_s <= candidate.step_s * (1.0 + ROUNDING)
+            and point.sim.step_s * point.pp <= candidate.latency_s * (1.0 + ROUNDING)
             for point in self.points
         )
 
@@ -123,7 +120,7 @@ def _screen(
             continue
         cost = problem.cost(plan.mesh, sizes if problem.has_batch else None)
         found = screen(lower(plan, problem.blocks), cost, overlap)
-        parts = quantum * (2 if overlap == "two-batch" else 1)
+        parts = quantum * waves(overlap)
         runs = np.isfinite(found.step_s) & ((sizes % parts == 0) | (not problem.has_batch))
         sweep.count(impossible=len(batches) - int(runs.sum()))
         for index in np.flatnonzero(runs).tolist():

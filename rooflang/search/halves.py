@@ -15,6 +15,7 @@ import numpy as np
 
 from rooflang.cost.model import CostModel
 from rooflang.extractors.costed import CostedGraph, CostedKind
+from rooflang.sim.schedule import stream_work_s
 
 
 def by_stream(half: CostedGraph, whole: CostModel) -> CostedGraph:
@@ -26,11 +27,11 @@ def by_stream(half: CostedGraph, whole: CostModel) -> CostedGraph:
 
 
 def _by_stream(kind: CostedKind, whole: CostModel, batches: int) -> CostedKind:
-    networked = kind.exposed_s > 0.0
+    kernels_s, network_s = stream_work_s(kind.local_s, kind.exposed_s)
     return replace(
         kind,
-        local_s=np.where(networked, 0.0, kind.local_s),
-        exposed_s=np.where(networked, kind.local_s + kind.exposed_s, 0.0),
+        local_s=kernels_s,
+        exposed_s=network_s,
         leaf_bytes={
             (leaf, spec): np.broadcast_to(np.asarray(whole.bytes(kind.leaf[leaf], spec), np.float64), (batches,))
             for leaf, spec in kind.leaf_bytes

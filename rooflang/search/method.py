@@ -17,7 +17,7 @@ from rooflang.search.point import Evaluated, Found, Point, nearer
 from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
 from rooflang.search.sizes import batch_sizes, between
-from rooflang.sim.result import Overlap
+from rooflang.sim.result import Overlap, waves
 
 Search = Literal["egraph", "grid"]
 
@@ -57,7 +57,7 @@ class Method:
         return sizes
 
     def _runs(self, batch: int) -> bool:
-        return self.overlap != "two-batch" or batch % 2 == 0
+        return batch % waves(self.overlap) == 0
 
     def inputs(self) -> dict[str, Any]:
         """For the hash of a result's inputs."""

@@ -27,12 +27,12 @@ from rooflang.search.effort import EFFORT, GAP, Effort
 from rooflang.search.fix import FREE, MAX_AXES, Fixed
 from rooflang.search.halves import by_stream
 from rooflang.search.looks import ORIGIN, Configuration, Looked
-from rooflang.search.point import nearer
+from rooflang.search.point import ROUNDING, nearer
 from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
 from rooflang.search.seeds import grid_seeds
 from rooflang.search.space import Space
-from rooflang.sim.result import Overlap
+from rooflang.sim.result import Overlap, waves
 from rooflang.sim.serial import Serial, Steps
 from rooflang.sim.simulate import simulate
 
@@ -40,8 +40,6 @@ from rooflang.sim.simulate import simulate
 #: where more than this part of a step is left open.
 WORTH, FEW = 1e-2, 3
 
-#: Relative rounding of sums of some thousand costs.
-_ROUNDING = 1e-9
 
 OBJECTIVE: dict[Overlap, Objective] = {"perfect": "max", "none": "sum", "two-batch": "max"}
 
@@ -64,7 +62,7 @@ class Way:
     def waves(self) -> int:
         """Into how many parts the batch is cut, so that one computes while the other is on the network. A task is about
         one of them, and a step takes at least so many times its objective."""
-        return 2 if self.overlap == "two-batch" else 1
+        return waves(self.overlap)
 
 
 #: A plan for a batch size (by number) on a mesh.
@@ -248,7 +246,7 @@ class Part:
         steps = self._steps(plan, [at for _, at, _ in known])
         others = []
         for number, (_, at, each) in enumerate(known):
-            if at > first and steps.step_s[number] > each.value_s * (1.0 + _ROUNDING):
+            if at > first and steps.step_s[number] > each.value_s * (1.0 + ROUNDING):
                 others.append(known[number])
             elif steps.fits[number] and np.isfinite(steps.step_s[number]):
                 out.append(Looked.of(plan, at, steps, number))

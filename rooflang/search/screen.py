@@ -18,8 +18,8 @@ from rooflang.ir.tensor import Role
 from rooflang.place.lower import PlacedGraph
 from rooflang.place.storage import storage, stored
 from rooflang.sim.costs import LiftedCosts
-from rooflang.sim.result import Overlap
-from rooflang.sim.schedule import BATCH
+from rooflang.sim.result import Overlap, waves
+from rooflang.sim.schedule import BATCH, stream_work_s
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -38,15 +38,16 @@ def screen(placed: PlacedGraph, cost: CostModel, overlap: Overlap) -> Screened:
     shape = np.shape(cost.sizes.get("batch", 1))
     stages = len(placed.plan.stages)
     local, exposed = np.zeros((stages, *shape)), np.zeros((stages, *shape))
-    halves = overlap == "two-batch"
-    part = replace(cost, sizes={**cost.sizes, BATCH: cost.sizes[BATCH] / 2}) if halves else cost
+    parts = waves(overlap)
+    part = replace(cost, sizes={**cost.sizes, BATCH: cost.sizes[BATCH] / parts}) if parts > 1 else cost
     known = LiftedCosts(part)
     for op in placed.ops:
         found = known.of(op)
-        networked = halves & (np.asarray(found.exposed_s) > 0.0)
-        local[op.stage] += np.where(networked, 0.0, found.local_s)
-        exposed[op.stage] += np.where(networked, found.local_s + found.exposed_s, found.exposed_s)
-    step = local + exposed if overlap == "none" else np.maximum(local, exposed) * (2 if halves else 1)
+        both_s = found.local_s, found.exposed_s
+        own_s, waits_s = stream_work_s(*both_s) if parts > 1 else both_s
+        local[op.stage] += own_s
+        exposed[op.stage] += waits_s
+    step = local + exposed if overlap == "none" else np.maximum(local, exposed) * parts
     return Screened(step_s=step.max(axis=0), least_bytes=_least_bytes(placed, cost, part, shape).max(axis=0))
 
 

@@ -38,18 +38,6 @@ class Living:
     def __init__(self, blocks: Blocks, sizes: Sizes) -> None:
         self.blocks = blocks
         self.sizes = sizes
-        users = Counter(
-            blocks.rename[label][leaf.name]
-            for label in blocks.sequence
-            for leaf in blocks.by_name[blocks.kind_of[label]].leaves
-        )
-        #: Leaves that several blocks read as one tensor, by kind and name.
-        self._common = {
-            (blocks.kind_of[label], name)
-            for label in blocks.sequence
-            for name, actual in blocks.rename[label].items()
-            if users[actual] > 1
-        }
         self._rests: dict[Passage, dict[str, tuple[FloatArray, FloatArray]]] = {}
         self._peaks: dict[_Case, FloatArray] = {}
 
@@ -75,7 +63,7 @@ class Living:
         yield from ((tier, once + waves * each) for tier, (once, each) in self._by_tier(seen.values()).items())
 
     def _is_common(self, passage: Passage, leaf: Resident) -> bool:
-        return (passage.kind, leaf.name) in self._common
+        return (passage.kind, leaf.name) in self.blocks.shared_leaves
 
     def _by_tier(self, leaves: Iterable[Resident]) -> dict[str, tuple[FloatArray, FloatArray]]:
         """What leaves occupy by memory: of those that are there once, and of those of which every wave has its own."""

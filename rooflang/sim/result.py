@@ -8,6 +8,12 @@ from typing import Literal
 
 Overlap = Literal["perfect", "none", "two-batch"]
 
+
+def waves(overlap: Overlap) -> int:
+    """Into how many parts a step cuts its batch, so that one computes while the other is on the network."""
+    return 2 if overlap == "two-batch" else 1
+
+
 #: Relative rounding of sums of some thousand costs.
 _ROUNDING = 1e-9
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from rooflang.cost.model import CostModel
 from rooflang.errors import PlacementError
+from rooflang.ir.tensor import Num
 from rooflang.place.lower import LiftedOp, PlacedGraph
 from rooflang.sim.book import Book
 
@@ -18,6 +21,13 @@ Issue = tuple[int, LiftedOp, Hashable]
 
 #: The two streams of a device in two-batch overlap: kernels, and whatever waits for the network.
 KERNELS, NETWORK = "kernels", "network"
+
+
+def stream_work_s(local_s: Num, exposed_s: Num) -> tuple[Num, Num]:
+    """For how long an operator of those local and exposed times is on each of the two streams: the kernels', or the
+    network's if its network time exceeds its local time, for both."""
+    networked = np.asarray(exposed_s) > 0.0
+    return np.where(networked, 0.0, local_s), np.where(networked, local_s + exposed_s, 0.0)
 
 
 def one_batch(placed: PlacedGraph, wave: int = 0) -> Iterator[Issue]:

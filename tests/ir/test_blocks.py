@@ -55,6 +55,13 @@ def test_layers_of_one_structure_are_one_kind() -> None:
     assert blocks.counts(("layers.2", "layers.4", "head")) == {"embed": 0, "layers.0": 1, "layers.1": 1, "head": 1}
 
 
+def test_who_reads_a_leaf() -> None:
+    blocks = split_blocks(stack(embedded, plain, embedded))
+    assert blocks.leaf_readers["ids"] == (("embed", "ids"), ("layers.0", "ids"), ("layers.2", "ids"))
+    assert blocks.leaf_readers["layers.2.table"] == (("layers.2", "layers.0.table"),)
+    assert blocks.shared_leaves == {("embed", "ids"), ("layers.0", "ids")}
+
+
 def test_ports_and_leaves_of_a_kind() -> None:
     kind = split_blocks(stack(plain, plain)).by_name["layers.0"]
     assert [t.name for t in kind.inputs] == ["x"]

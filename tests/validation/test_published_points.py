@@ -1,7 +1,8 @@
 """Every published point on the four platforms of Table 5, throughput and interactivity, within 1%.
 
 The numbers come out of the models under the `paper` profile; no number is fitted, one condition of the grid is
-(decision 004). The points and their sources lie in `rooflang/report/reproduction`.
+(decision 004), and what K3's programs do with sequences that are cut is inferred from points (decision 005). The
+points and their sources lie in `rooflang/report/reproduction`.
 """
 
 from __future__ import annotations
