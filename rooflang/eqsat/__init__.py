@@ -3,6 +3,7 @@
 >>> from rooflang.eqsat import saturate
 """
 
+from rooflang.eqsat.enodes import enodes
 from rooflang.eqsat.frozen import (
     Arrival,
     FrozenBlock,
@@ -22,6 +23,7 @@ __all__ = [
     "Limits",
     "SaturationStats",
     "StopReason",
+    "enodes",
     "saturate",
     "saturate_all",
 ]

@@ -7,8 +7,9 @@ from functools import cache
 
 from rooflang.eqsat.frozen import Arrival, FrozenBlock, Hold, SaturationStats
 from rooflang.eqsat.prune import Pruned
-from rooflang.ir.cut import OWNER, REPLICATED, Spec, show_spec
-from rooflang.ir.layout import Choice, Mode, Transfer, make_mode, make_transfer
+from rooflang.ir.cut import OWNER, REPLICATED, Spec
+from rooflang.ir.kinds.fused import covered
+from rooflang.ir.layout import Choice, Mode, Transfer, change
 from rooflang.ir.op import Op, op_kind
 from rooflang.rules.theory import TIERS, Theory
 
@@ -26,20 +27,12 @@ def decode(theory: Theory, pruned: Pruned, stats: SaturationStats) -> FrozenBloc
         axes=theory.axes,
         modes=_modes(theory, pruned, spec_of),
         transfers=_transfers(_movers(theory, pruned), pruned, spec_of),
-        holds=tuple(_hold(names[leaf], spec_of(code), TIERS[tier]) for leaf, code, tier in pruned.holds),
-        arrivals=tuple(_arrival(names[port], spec_of(code)) for port, code in pruned.arrivals),
+        holds=tuple(Hold(leaf=names[n], spec=spec_of(code), tier=TIERS[tier]) for n, code, tier in pruned.holds),
+        arrivals=tuple(Arrival(port=names[port], spec=spec_of(code)) for port, code in pruned.arrivals),
         exits=exits,
         aliases={name: names[pruned.first[number]] for number, name in enumerate(names)},
         stats=stats,
     )
-
-
-def _hold(leaf: str, spec: Spec, tier: str) -> Hold:
-    return Hold(leaf=leaf, spec=spec, tier=tier, enode=f"(Hold {leaf} {show_spec(spec)} {tier})")
-
-
-def _arrival(port: str, spec: Spec) -> Arrival:
-    return Arrival(port=port, spec=spec, enode=f"(PortAt {port} {show_spec(spec)})")
 
 
 def _movers(theory: Theory, pruned: Pruned) -> list[str]:
@@ -54,26 +47,25 @@ def _movers(theory: Theory, pruned: Pruned) -> list[str]:
 
 
 def _transfers(names: list[str], pruned: Pruned, spec_of: Callable[[int], Spec]) -> tuple[Transfer, ...]:
+    changes: dict[tuple[int, int], tuple[Spec, Spec, str, tuple[int, ...]]] = {}
     out = []
-    for number, before_code, after_code, constructor in pruned.moves:
-        name, before, after = names[number], spec_of(before_code), spec_of(after_code)
-        shown = show_spec(before)
-        enode = f"({constructor} {shown} {show_spec(after)} (View {name} {shown}))"
-        out.append(make_transfer(name, before, after, enode=enode))
+    for number, old, new, _ in pruned.moves:
+        if (old, new) not in changes:
+            changes[old, new] = (spec_of(old), spec_of(new), *change(spec_of(old), spec_of(new)))
+        before, after, name, axes = changes[old, new]
+        out.append(Transfer(tensor=names[number], collective=name, before=before, after=after, axes=axes))
     return tuple(out)
 
 
 def _modes(theory: Theory, pruned: Pruned, spec_of: Callable[[int], Spec]) -> tuple[Mode, ...]:
     choices = [_choices(theory, op) for op in theory.kernels]
-    terms = [f"(Op{len(op.operands)} {' '.join((op.name, *(t.name for t in op.operands)))})" for op in theory.kernels]
+    covers = [covered(op) for op in theory.kernels]
     out = []
-    for kernel, out_code, operand_codes in pruned.runs:
+    for kernel, code, codes in pruned.runs:
+        made, read = spec_of(code), tuple(map(spec_of, codes))
+        chosen = tuple(choices[kernel][entries] for entries in zip(*read, made, strict=True))
         op = theory.kernels[kernel]
-        made, read = spec_of(out_code), [spec_of(code) for code in operand_codes]
-        chosen = [choices[kernel][entries] for entries in zip(*read, made, strict=True)]
-        views = " ".join(f"(View {t.name} {show_spec(spec)})" for t, spec in zip(op.operands, read, strict=True))
-        run = f"(Run{len(read)} {op.name} {show_spec(made)} {views})"
-        out.append(make_mode(op, chosen, enodes=(run, terms[kernel])))
+        out.append(Mode(op=op, choices=chosen, operands=read, out=made, covers=covers[kernel]))
     return tuple(out)
 
 

@@ -1,4 +1,5 @@
-"""What a saturation returns: the frozen e-graph of one block, as layout records that name their e-nodes."""
+"""What a saturation returns: the frozen e-graph of one block, as layout records; `rooflang.eqsat.enodes`
+names the e-nodes that they were read from."""
 
 from __future__ import annotations
 
@@ -71,7 +72,6 @@ class Hold:
     leaf: str
     spec: Spec
     tier: str
-    enode: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,6 @@ class Arrival:
 
     port: str
     spec: Spec
-    enode: str
 
 
 @dataclass(frozen=True, kw_only=True)

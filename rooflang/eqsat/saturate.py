@@ -54,9 +54,11 @@ def saturate_all(
     gathered: bool = False,
 ) -> dict[str, FrozenBlock]:
     """`saturate` for every kind of block of a graph, by the kind's name."""
-    return {
-        kind.name: saturate(kind, axes, disabled=disabled, limits=limits, gathered=gathered) for kind in blocks.kinds
-    }
+    with no_cycles():
+        return {
+            kind.name: saturate(kind, axes, disabled=disabled, limits=limits, gathered=gathered)
+            for kind in blocks.kinds
+        }
 
 
 @lru_cache(maxsize=_KEPT)

@@ -30,8 +30,8 @@ class Step:
 class Mode:
     """An operator laid over the mesh: operand specs → output spec.
 
-    `covers` names the operators of the initial graph that it stands for (a fused kernel covers several).
-    `derivation` is the ordered list of primitives that lead to it; `enodes` the e-nodes that it was read from.
+    `choices` is what it does along each axis; `covers` names the operators of the initial graph that it stands for (a
+    fused kernel covers several).
     """
 
     op: Op
@@ -39,8 +39,22 @@ class Mode:
     operands: tuple[Spec, ...]
     out: Spec
     covers: tuple[str, ...]
-    derivation: tuple[Step, ...] = ()
-    enodes: tuple[str, ...] = ()
+
+    @property
+    def derivation(self) -> tuple[Step, ...]:
+        """The primitives that lead to it, in their order: its fusions, then one an axis, and one more for a route."""
+        name = self.op.name
+        steps = [Step(primitive="fuse_kernels", target=each.name, dim=each.kind) for each in chain(self.op)]
+        for axis, choice in enumerate(self.choices):
+            if isinstance(choice, Cut):
+                steps.append(Step(primitive="split_kernel", target=name, dim=choice.dim, axis=axis))
+                if choice.kind is CutKind.ROUTE:
+                    dim = f"{choice.dim}→{choice.out}"
+                    steps.append(Step(primitive="fuse_kernels", target=name, dim=dim, axis=axis))
+            else:
+                primitive = "dup_kernel" if choice == REPLICATED else "dedup_kernel"
+                steps.append(Step(primitive=primitive, target=name, axis=axis))
+        return tuple(steps)
 
     def cut(self, axis: int) -> Cut | None:
         """The cut along that axis, or None where the operator runs whole."""
@@ -71,8 +85,13 @@ class Transfer:
     before: Spec
     after: Spec
     axes: tuple[int, ...]
-    derivation: tuple[Step, ...] = ()
-    enode: str = ""
+
+    @property
+    def derivation(self) -> tuple[Step, ...]:
+        """The primitive that makes it, once for each axis."""
+        primitive, first = PRIMITIVE_OF.get(self.collective, "split_kernel"), self.axes[0]
+        change = f"{self.before[first]}→{self.after[first]}"
+        return tuple(Step(primitive=primitive, target=self.tensor, dim=change, axis=axis) for axis in self.axes)
 
     @property
     def free(self) -> bool:
@@ -121,25 +140,21 @@ def step_of(before: str, after: str) -> str:
     return "reduce" if before == PARTIAL else "gather"
 
 
-def make_transfer(tensor: str, before: Spec, after: Spec, *, enode: str = "") -> Transfer:
+def make_transfer(tensor: str, before: Spec, after: Spec) -> Transfer:
     """The transfer between two specs that differ along one axis, or along several in the same way.
 
     Raises `ValueError` when the specs are equal or the change is not one collective.
     """
     try:
-        name, axes, primitive, change = _change(before, after)
+        name, axes = change(before, after)
     except ValueError as error:
         raise ValueError(f"{tensor}: {error}") from error
-    steps = tuple(Step(primitive=primitive, target=tensor, dim=change, axis=axis) for axis in axes)
-    return Transfer(
-        tensor=tensor, collective=name, before=before, after=after, axes=axes, derivation=steps, enode=enode
-    )
+    return Transfer(tensor=tensor, collective=name, before=before, after=after, axes=axes)
 
 
 @lru_cache(maxsize=65536)
-def _change(before: Spec, after: Spec) -> tuple[str, tuple[int, ...], str, str]:
-    """The one collective between two specs, its axes, the primitive that makes it, and the change in words: e-graphs
-    have the same few for all their tensors."""
+def change(before: Spec, after: Spec) -> tuple[str, tuple[int, ...]]:
+    """The one collective between two specs and its axes. Raises `ValueError` where there is none."""
     axes = tuple(i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b)
     changes = {(before[i], after[i]) for i in axes}
     if len(changes) != 1:
@@ -148,33 +163,13 @@ def _change(before: Spec, after: Spec) -> tuple[str, tuple[int, ...], str, str]:
     name = step_of(old, new)
     if not name:
         raise ValueError(f"nothing leads from {old} to {new}")
-    return name, axes, PRIMITIVE_OF.get(name, "split_kernel"), f"{old}→{new}"
+    return name, axes
 
 
-def make_mode(op: Op, choices: Sequence[Choice], *, covers: tuple[str, ...] = (), enodes: tuple[str, ...] = ()) -> Mode:
-    """The mode in which `op` makes the given choice along each axis; its derivation is one primitive an axis."""
+def make_mode(op: Op, choices: Sequence[Choice], *, covers: tuple[str, ...] = ()) -> Mode:
+    """The mode in which `op` makes the given choice along each axis."""
     operands = tuple(
         tuple(c.operands[i] if isinstance(c, Cut) else c for c in choices) for i in range(len(op.operands))
     )
     out = tuple(c.out if isinstance(c, Cut) else c for c in choices)
-    standing_for = covers or covered(op)
-    steps = [Step(primitive="fuse_kernels", target=each.name, dim=each.kind) for each in chain(op)]
-    for axis, choice in enumerate(choices):
-        if isinstance(choice, Cut):
-            steps.append(Step(primitive="split_kernel", target=op.name, dim=choice.dim, axis=axis))
-            if choice.kind is CutKind.ROUTE:
-                steps.append(
-                    Step(primitive="fuse_kernels", target=op.name, dim=f"{choice.dim}→{choice.out}", axis=axis)
-                )
-        else:
-            primitive = "dup_kernel" if choice == REPLICATED else "dedup_kernel"
-            steps.append(Step(primitive=primitive, target=op.name, axis=axis))
-    return Mode(
-        op=op,
-        choices=tuple(choices),
-        operands=operands,
-        out=out,
-        covers=standing_for,
-        derivation=tuple(steps),
-        enodes=enodes,
-    )
+    return Mode(op=op, choices=tuple(choices), operands=operands, out=out, covers=covers or covered(op))

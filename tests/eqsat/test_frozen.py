@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rooflang.eqsat import FrozenBlock, saturate, saturate_all
+from rooflang.eqsat import FrozenBlock, enodes, saturate, saturate_all
 from rooflang.hw.cluster import Cluster
 from rooflang.ir import make_mode, make_transfer, signature
 from rooflang.ir.tensor import RESIDENT_ROLES
@@ -66,11 +66,11 @@ def test_resident_tensors_never_move(stage: str, profile: str) -> None:
 def test_every_record_names_its_e_node() -> None:
     block = saturate(layer(mlps(2)), 2)
     for mode in block.modes:
-        run, term = mode.enodes
+        run, term = enodes(mode)
         assert run.startswith(f"(Run{len(mode.operands)} {mode.op.name} ")
         assert term.startswith(f"(Op{len(mode.operands)} {mode.op.name} ")
-    names = [mode.enodes[0] for mode in block.modes] + [t.enode for t in block.transfers]
-    names += [hold.enode for hold in block.holds] + [arrival.enode for arrival in block.arrivals]
+    records = (*block.modes, *block.transfers, *block.holds, *block.arrivals)
+    names = [enodes(record)[0] for record in records]
     assert len(names) == len(set(names))
     assert "(AllReduce P,R R,R (View layers.0.down P,R))" in names
     assert "(Run2 layers.0.up R,ffn (View layers.0.norm R,R) (View layers.0.w1 R,ffn))" in names

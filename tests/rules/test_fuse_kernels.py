@@ -8,6 +8,7 @@ import pytest
 
 from rooflang.assumptions import profile
 from rooflang.cost.model import CostModel
+from rooflang.eqsat import enodes
 from rooflang.hw import Cluster, Mesh
 from rooflang.ir import GraphBuilder, make_mode
 from rooflang.ir.blocks import split_blocks
@@ -67,7 +68,7 @@ def test_a_fused_kernel_covers_both_and_makes_the_outer_one_s_tensor() -> None:
     assert {(mode.covers, mode.op.output.name) for mode in fused} == {(("norm", "up"), "up"), (("down", "y"), "y")}
     for mode in fused:
         assert mode.derivation[0].primitive == "fuse_kernels"
-        assert mode.enodes[1].startswith(f"(Op{len(mode.op.operands)} {mode.op.name} ")
+        assert enodes(mode)[1].startswith(f"(Op{len(mode.op.operands)} {mode.op.name} ")
 
 
 def gated() -> Graph:
