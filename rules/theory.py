@@ -209,6 +209,8 @@ def unsummable(op: Op, cut: Cut, partials: Mapping[str, frozenset[str]]) -> Tens
 
     A linear operator passes summands through, f(Σ x) = Σ f(x); log-sum-exp or top-k states it would destroy.
     """
+    if PARTIAL not in cut.operands:
+        return None
     for tensor, entry in zip(op.operands, cut.operands, strict=True):
         if entry == PARTIAL and partials.get(tensor.name, frozenset()) != {"sum"}:
             return tensor

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from rooflang.eqsat.core import TRANSFERS
 from rooflang.eqsat.snapshot import Snapshot
 
+#: (tensor, from spec, to spec, constructor)
+Move = tuple[int, int, int, str]
+
 Node = tuple[str, tuple[int, ...], tuple[int, ...], int]
 
 
@@ -25,7 +28,7 @@ class Pruned:
 
     first: tuple[int, ...]
     runs: tuple[tuple[int, int, tuple[int, ...]], ...]
-    moves: tuple[tuple[int, int, int, str], ...]
+    moves: tuple[Move, ...]
     holds: tuple[tuple[int, int, int], ...]
     arrivals: tuple[tuple[int, int], ...]
     exits: tuple[tuple[int, int], ...]
@@ -81,10 +84,12 @@ def _nodes(snapshot: Snapshot) -> Iterator[Node]:
 
 def _computable(nodes: list[Node]) -> set[int]:
     """Views that some e-node makes from views that can be made: the least fixed point, so that cycles make nothing."""
-    waiting = [len(set(children)) for _, _, children, _ in nodes]
+    waiting = []
     readers: dict[int, list[int]] = {}
     for index, (_, _, children, _) in enumerate(nodes):
-        for child in set(children):
+        below = children if len(children) == 1 else set(children)
+        waiting.append(len(below))
+        for child in below:
             readers.setdefault(child, []).append(index)
     ready = [nodes[index][3] for index, count in enumerate(waiting) if not count]
     done: set[int] = set()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(NamedTuple):
     """An e-node or fact: its columns and the class that it is in, numbers and classes as integers."""
 
     inputs: tuple[int, ...]

@@ -9,10 +9,11 @@ others. So a block is saturated with one of each set of twins, and the others ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rooflang.eqsat.prune import Pruned
+from rooflang.eqsat.prune import Move, Pruned
 from rooflang.errors import GraphError
 from rooflang.ir.blocks import BlockKind
 from rooflang.ir.cut import CutKind
@@ -56,7 +57,7 @@ class Twins:
             pruned,
             first=first,
             runs=tuple((k, out, tuple(read[at] for at in places[k])) for k, out, read in pruned.runs),
-            moves=tuple(sorted((m, old, new, by) for n, old, new, by in pruned.moves for m in like[n])),
+            moves=tuple((m, old, new, by) for m, n in sorted(back.items()) for _, old, new, by in _of(n, pruned.moves)),
             holds=tuple(sorted((number[n], spec, tier) for n, spec, tier in pruned.holds)),
             arrivals=tuple(sorted((m, spec) for n, spec in pruned.arrivals for m in like[n])),
             exits=tuple(sorted((number[n], spec) for n, spec in pruned.exits)),
@@ -67,6 +68,11 @@ class Twins:
         kept = iter(range(len(small.operands)))
         names = [tensor.name for tensor in small.operands]
         return tuple(names.index(self.stands[t.name]) if t.name in self.stands else next(kept) for t in full.operands)
+
+
+def _of(number: int, moves: Sequence[Move]) -> Sequence[Move]:
+    """Those of sorted moves that are a tensor's."""
+    return moves[bisect_left(moves, (number,)) : bisect_left(moves, (number + 1,))]
 
 
 def _without(kind: BlockKind, port: Tensor, other: Tensor) -> BlockKind | None:
