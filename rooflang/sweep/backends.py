@@ -66,12 +66,12 @@ def _in_processes(jobs: Iterable[Job], workers: int) -> Iterator[Done]:
 def _run_in_worker(job: Job) -> Done:
     """Ctrl-C reaches every process of a terminal; the one that began the sweep ends it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _end_with_parent()
+    end_with_parent()
     return run_job(job)
 
 
 @cache
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """Let this worker end when the process that began the sweep does, were it killed: joblib's wait minutes for more
     work."""
     parent = os.getppid()

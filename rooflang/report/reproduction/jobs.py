@@ -7,21 +7,23 @@ a time, nor on their order.
 
 from __future__ import annotations
 
-import multiprocessing
+import json
 import os
 import signal
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 from rooflang import __version__
 from rooflang.assumptions import PROFILES
 from rooflang.errors import RooflangError
+from rooflang.report.reproduction.crew import Crew
 from rooflang.report.reproduction.setting import cluster_fingerprint, graph_fingerprint
 from rooflang.report.reproduction.store import Kept, Store
 from rooflang.search.inputs import digest
@@ -31,11 +33,6 @@ Json = dict[str, Any]
 
 #: Fewer jobs than this are not worth the start of other processes.
 _WORTH_A_POOL = 3
-
-#: Jobs after which a worker is replaced: what the caches of a process hold goes with it.
-_JOBS_OF_A_WORKER = 100
-
-_TICK_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +84,8 @@ def run_jobs(jobs: Sequence[Job], store: Store, progress: Progress, *, workers: 
     """Run the jobs that the store does not have, those of most weight first.
 
     Ctrl-C lets the jobs that run come to their end and keeps them; another one gives them up. It is raised again as
-    `KeyboardInterrupt`. What a job raises of `RooflangError` is noted, and the others go on.
+    `KeyboardInterrupt`. What a job raises is noted, and the others go on; so do they where the process of a job is
+    killed, which is tried once more.
     """
     results: dict[str, Json] = {}
     todo: list[tuple[Job, str]] = []
@@ -141,12 +139,15 @@ class _Meter:
 
 
 def _call(work: Callable[..., Json], asked: Mapping[str, Any]) -> tuple[Json | None, str, float]:
-    """The result or the error, and the processor time that it took."""
+    """The result as it reads back from its file, or the error, and the processor time that it took."""
     started_s = time.process_time()
     try:
-        data, error = work(**asked), ""
+        data, error = cast(Json, json.loads(json.dumps(work(**asked), allow_nan=False))), ""
     except RooflangError as problem:
         data, error = None, str(problem)
+    except Exception as problem:  # a mistake of ours in one job is no reason to lose the others
+        at = traceback.extract_tb(problem.__traceback__)[-1]
+        data, error = None, f"{type(problem).__name__}: {problem} ({Path(at.filename).name}, line {at.lineno})"
     return data, error, time.process_time() - started_s
 
 
@@ -159,33 +160,23 @@ def _inline(todo: Sequence[tuple[Job, str]], count: int, meter: _Meter) -> Itera
 
 
 def _in_processes(todo: Sequence[tuple[Job, str]], count: int, meter: _Meter) -> Iterator[_Outcome]:
-    others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(
-        count,
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_leave_interrupts,
-        max_tasks_per_child=_JOBS_OF_A_WORKER,
-    )
+    crew: Crew[tuple[Job, str], tuple[Json | None, str, float]] = Crew(count, _call)
     waiting = list(reversed(todo))
-    running: dict[Future[tuple[Json | None, str, float]], tuple[Job, str]] = {}
-    with _patient() as interrupted:
-        try:
-            while running or (waiting and not interrupted()):
-                while waiting and not interrupted() and len(running) < count:
-                    job, key = waiting.pop()
-                    running[pool.submit(_call, job.work, job.asked)] = (job, key)
-                finished, _ = wait(running, timeout=_TICK_S, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    job, key = running.pop(future)
-                    meter.finished(job)
-                    yield job, key, *future.result()
-                names = ", ".join(job.name for job, _ in running.values())
-                meter.say(f"stopping, once these are kept: {names}" if interrupted() else names)
-        finally:
-            if running:  # the second Ctrl-C, or a bug in a job: nobody waits for the others
-                for child in set(multiprocessing.active_children()) - others:
-                    child.terminate()
-            pool.shutdown(wait=not running, cancel_futures=True)
+    died: set[str] = set()
+    with _patient() as interrupted, crew:
+        while crew.running or (waiting and not interrupted()):
+            while waiting and crew.free and not interrupted():
+                one = waiting.pop()
+                crew.start(one, one[0].work, one[0].asked)
+            for (job, key), outcome in crew.finished():
+                if outcome is None and job.name not in died:  # it may have been memory that another one needed, too
+                    died.add(job.name)
+                    waiting.insert(0, (job, key))
+                    continue
+                meter.finished(job)
+                yield job, key, *(outcome or (None, "its process was killed; there may be too little memory", 0.0))
+            names = ", ".join(job.name for job, _ in crew.running)
+            meter.say(f"stopping, once these are kept: {names}" if interrupted() else names)
     if interrupted():
         raise KeyboardInterrupt
 
@@ -209,11 +200,3 @@ def _patient() -> Iterator[Callable[[], bool]]:
         yield noted.is_set
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _leave_interrupts() -> None:
-    """Ctrl-C goes to every process of a terminal; the one that runs the jobs decides what becomes of them. One thread
-    a process: there are as many processes as cores."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        os.environ[name] = "1"
