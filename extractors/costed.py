@@ -6,7 +6,7 @@ network time that it does not hide; both in seconds on one rank. Impossible layo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,46 +15,22 @@ import numpy as np
 from rooflang.cost.model import CostModel
 from rooflang.cost.tiers import HBM
 from rooflang.eqsat import FrozenBlock
-from rooflang.errors import PlacementError
 from rooflang.extractors.layouts import FloatArray, Layouts
-from rooflang.extractors.names import Names
+from rooflang.extractors.outline import Draft, Outline, Outlines
 from rooflang.extractors.pricing import BATCH, Pricing
-from rooflang.extractors.resting import AS_READ, Kernel, Rest, Resting, once_made, shared_leaves
+from rooflang.extractors.resting import Resting
+from rooflang.extractors.shape import CostedMode, Shape
 from rooflang.ir.blocks import BlockKind, Blocks
-from rooflang.ir.cut import OWNER, REPLICATED, Spec
-from rooflang.ir.layout import Mode, Transfer
-from rooflang.ir.op import op_kind
-from rooflang.ir.tensor import RESIDENT_ROLES, Num, Tensor
+from rooflang.ir.cut import Spec
+from rooflang.ir.tensor import Num, Tensor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
-    """Operand `operand` of a kernel: value number `value` of its block, in layout number `layout`."""
-
-    operand: int
-    value: int
-    layout: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeafRead:
-    """Operand `operand` of a kernel: a weight, cache or state at rest in layout `spec`, in memory `tier`. A weight
-    may be gathered from there for the kernel, into a buffer beside what rests."""
-
-    operand: int
-    leaf: str
-    spec: Spec
-    tier: str = HBM
-    gather: Transfer | None = None
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Value:
-    """Tensors of one block that are equal (identities between them removed), under the name of the first one.
+    """A value of a block (`rooflang.extractors.shape.Slot`) with what its layouts cost.
 
-    `port` is the port group that it arrives by, -1 if the block makes it. `exits` are the output ports that it leaves
-    by, with their port groups. `bytes` (layouts, b) is what it occupies on a rank, which is nothing beside resident
-    leaves where a kernel makes it by writing into one: `in_place` says that some of those that make it do.
+    `bytes` (layouts, b) is what it occupies on a rank, which is nothing beside resident leaves where a kernel makes it
+    by writing into one: `in_place` says that some of those that make it do.
     """
 
     tensor: Tensor
@@ -65,64 +41,51 @@ class Value:
     exits: tuple[tuple[str, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CostedMode:
-    """A mode by numbers: it makes `value` in layout `out` from `reads` and `leaves`."""
-
-    mode: Mode
-    value: int
-    out: int
-    reads: tuple[Read, ...]
-    leaves: tuple[LeafRead, ...]
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CostedKind:
     """One kind of block. `local_s` and `exposed_s` have the shape (modes, b).
 
-    `leaf_bytes[leaf, spec]` (b,) is what a leaf occupies at rest. `aliases` are the identities that are left out, as in
-    `BlockPlan`.
+    `leaf_bytes[leaf, spec]` (b,) is what a leaf occupies at rest.
     """
 
-    kind: BlockKind
+    shape: Shape
     values: tuple[Value, ...]
-    modes: tuple[CostedMode, ...]
     local_s: FloatArray
     exposed_s: FloatArray
     leaf_bytes: Mapping[tuple[str, Spec], FloatArray]
-    aliases: Mapping[str, str]
+
+    @property
+    def kind(self) -> BlockKind:
+        return self.shape.kind
+
+    @property
+    def modes(self) -> tuple[CostedMode, ...]:
+        return self.shape.modes
+
+    @property
+    def aliases(self) -> Mapping[str, str]:
+        """The identities that are left out, as in `BlockPlan`."""
+        return self.shape.aliases
+
+    @property
+    def leaf(self) -> Mapping[str, Tensor]:
+        """Leaves by name."""
+        return self.shape.leaf
+
+    @property
+    def common_leaves(self) -> frozenset[str]:
+        """Leaves that several kernels of one plan of the block may read."""
+        return self.shape.common_leaves
+
+    @property
+    def makers(self) -> tuple[tuple[int, ...], ...]:
+        """For each value the numbers of the modes that make it."""
+        return self.shape.makers
 
     def gathered_bytes(self, mode: CostedMode, at: int | slice) -> Num:
         """What the weights that are gathered for a kernel occupy while it runs."""
         gathers = (read for read in mode.leaves if read.gather is not None)
         return sum(self.leaf_bytes[read.leaf, mode.mode.operands[read.operand]][at] for read in gathers)
-
-    @cached_property
-    def leaf(self) -> dict[str, Tensor]:
-        """Leaves by name."""
-        return {t.name: t for t in self.kind.leaves}
-
-    @cached_property
-    def common_leaves(self) -> frozenset[str]:
-        """Leaves that several kernels of one plan of the block may read."""
-        name = [value.tensor.name for value in self.values]
-        kernels = {
-            Kernel(
-                value=name[mode.value],
-                values=frozenset(name[read.value] for read in mode.reads),
-                leaves=frozenset(read.leaf for read in mode.leaves),
-            )
-            for mode in self.modes
-        }
-        return shared_leaves(kernels, {value.tensor.name for value in self.values if value.exits})
-
-    @cached_property
-    def makers(self) -> tuple[tuple[int, ...], ...]:
-        """For each value the numbers of the modes that make it."""
-        out: list[list[int]] = [[] for _ in self.values]
-        for number, mode in enumerate(self.modes):
-            out[mode.value].append(number)
-        return tuple(map(tuple, out))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -160,206 +123,66 @@ class CostedGraph:
 
         Raises `PlacementError` when two kinds of block have no layout in common for what passes between them.
         """
-        pricing = Pricing(cost)
-        borders = _borders(blocks, frozen)
+        outlines = Outlines.of(blocks, frozen, cost.partial_scale, tiers)
+        pricing = Pricing(cost, outlines.modes)
         return cls(
             blocks=blocks,
             cost=cost,
             batches=tuple(int(b) for b in np.atleast_1d(cost.sizes.get(BATCH, 1))),
-            kinds={kind.name: _costed(blocks, frozen[kind.name], pricing, borders, tiers) for kind in blocks.kinds},
-            borders=borders,
+            kinds={name: _costed(outline, pricing, tiers) for name, outline in outlines.kinds.items()},
+            borders=outlines.borders,
             tiers=tiers,
         )
 
 
-def _borders(blocks: Blocks, frozen: Mapping[str, FrozenBlock]) -> dict[int, tuple[Spec, ...]]:
-    found: dict[int, tuple[Spec, ...]] = {}
-    for kind in blocks.kinds:
-        block = frozen[kind.name]
-        arrivals: dict[str, list[Spec]] = {}
-        for arrival in block.arrivals:
-            arrivals.setdefault(arrival.port, []).append(arrival.spec)
-        for port in (*kind.inputs, *kind.outputs):
-            group = blocks.port_group[(kind.name, port.name)]
-            for table in (arrivals, block.exits):
-                if port.name in table:
-                    allowed = set(table[port.name])
-                    found[group] = tuple(s for s in found.get(group, table[port.name]) if s in allowed)
-            if not found.get(group):
-                raise PlacementError(f"no layout of {port.name} suits all blocks that hand it over or take it",
-                                     where=kind.name)  # fmt: skip
-    return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Draft:
-    """A mode whose leaves rest as `where` says, with its costs (b,)."""
-
-    mode: Mode
-    where: Mapping[str, Rest]
-    local_s: FloatArray
-    exposed_s: FloatArray
-
-    def rest(self, leaf: str) -> Rest:
-        """How a leaf rests."""
-        return self.where.get(leaf, AS_READ)
-
-    def tier(self, tensor: Tensor, names: Names) -> str:
-        """The memory in which a tensor of the mode lies."""
-        return self.rest(names.leaf_of(tensor.name)[0]).tier if self.where else HBM
-
-
-def _costed(
-    blocks: Blocks,
-    block: FrozenBlock,
-    pricing: Pricing,
-    borders: Mapping[int, tuple[Spec, ...]],
-    tiers: tuple[str, ...],
-) -> CostedKind:
-    names = Names(block)
-    if tiers != (HBM,) or any(step.tensor not in names.number for step in block.transfers):
-        block = once_made(block, names)
-    resting = Resting.of(blocks, block, names, tiers, pricing.room_bytes, pricing.cost.mesh.gpus)
-    owners = _owners_needed(block.modes)
-    drafts = [draft for mode in block.modes for draft in _drafts(mode, names, resting, pricing, owners)]
-    values = _values(blocks, block, resting, drafts, pricing, borders, owners)
-    shape = (len(drafts), pricing.batches)
-    held = {(leaf.name, spec): pricing.bytes(leaf, spec) for draft in drafts
-            for _, leaf, read in _leaf_reads(draft.mode, names)
-            for gather in [draft.rest(leaf.name).gather]
-            for spec in ([read] if gather is None else [read, gather.before])}  # fmt: skip
+def _costed(outline: Outline, pricing: Pricing, tiers: tuple[str, ...]) -> CostedKind:
+    if outline.plain:
+        local, exposed = (table[outline.prices] for table in pricing.table)
+        can_run = np.asarray(np.isfinite(local).any(axis=1))
+        shape = outline.that_can_run(can_run)
+        local, exposed = local[can_run], exposed[can_run]
+    else:
+        drafts, local, exposed = _drafts(outline, pricing, tiers)
+        shape = outline.shape(drafts)
     return CostedKind(
-        kind=block.kind,
-        values=values,
-        modes=tuple(_numbered(draft, names, values) for draft in drafts),
-        local_s=np.array([draft.local_s for draft in drafts]).reshape(shape),
-        exposed_s=np.array([draft.exposed_s for draft in drafts]).reshape(shape),
-        leaf_bytes=held,
-        aliases=names.removed,
-    )
-
-
-def _drafts(mode: Mode, names: Names, resting: Resting, pricing: Pricing, owners: bool) -> Iterator[_Draft]:
-    """The mode with its leaves in each memory in which they may lie, unless it can never run."""
-    if OWNER in mode.choices and not owners:
-        return
-    if any(names[t.name] == names[mode.op.output.name] for t in mode.op.operands):
-        return
-    for where in resting.where(mode):
-        leaf_of = [names.leaf_of(t.name)[0] for t in mode.op.operands] if where else []
-        lies = [(index, where[leaf].tier) for index, leaf in enumerate(leaf_of) if leaf in where]
-        local, exposed = pricing.seconds(mode, tuple((index, tier) for index, tier in lies if tier != HBM))
-        for index, leaf in enumerate(leaf_of):
-            gather = where[leaf].gather if leaf in where else None
-            if gather is not None:
-                exposed = exposed + pricing.transfers_s(mode.op.operands[index], [gather])[0]
-        if np.any(np.isfinite(local)):
-            yield _Draft(mode=mode, where=where, local_s=local, exposed_s=exposed)
-
-
-def _leaf_reads(mode: Mode, names: Names) -> Iterator[tuple[int, Tensor, Spec]]:
-    """Operands, by number, that are resident leaves or removed copies of such."""
-    for index, (tensor, spec) in enumerate(zip(mode.op.operands, mode.operands, strict=True)):
-        if names[tensor.name] not in names.number and names.leaf(tensor).role in RESIDENT_ROLES:
-            yield index, names.leaf(tensor), spec
-
-
-def _owners_needed(modes: Iterable[Mode]) -> bool:
-    """Are modes worth a column in which only an axis' first coordinate runs?
-
-    The owner works as long as every replica would, and others have to be sent the result: where each such mode has a
-    twin that runs replicated, replacing all of them keeps C, drops broadcasts from N, and changes no rank's peak. So
-    they are dominated, unless rules were disabled and a twin is missing.
-    """
-    keys = {_key(mode) for mode in modes}
-    return any(_key(mode, replicate=True) not in keys for mode in modes if OWNER in mode.choices)
-
-
-def _key(mode: Mode, *, replicate: bool = False) -> object:
-    specs = (*mode.operands, mode.out)
-    if replicate:
-        specs = tuple(tuple(REPLICATED if entry == OWNER else entry for entry in spec) for spec in specs)
-    return (mode.op.name, mode.op.kind, specs)
-
-
-def _values(
-    blocks: Blocks,
-    block: FrozenBlock,
-    resting: Resting,
-    drafts: Iterable[_Draft],
-    pricing: Pricing,
-    borders: Mapping[int, tuple[Spec, ...]],
-    owners: bool,
-) -> tuple[Value, ...]:
-    kind, names = block.kind, resting.names
-    places: dict[str, dict[tuple[Spec, str], None]] = {name: {} for name in names.tensors}
-    steps: dict[str, list[Transfer]] = {name: [] for name in names.tensors}
-    for draft in drafts:
-        mode = draft.mode
-        for tensor, spec in zip((*mode.op.operands, mode.op.output), (*mode.operands, mode.out)):
-            if names[tensor.name] in places:
-                places[names[tensor.name]][spec, draft.tier(tensor, names)] = None
-    for transfer in block.transfers:
-        name = names[transfer.tensor]
-        if name in places and (owners or OWNER not in (*transfer.before, *transfer.after)):
-            places[name].update({(transfer.before, HBM): None, (transfer.after, HBM): None})
-            steps[name].append(transfer)
-    exits: dict[str, list[tuple[str, int]]] = {}
-    for port in (*kind.inputs, *kind.outputs):
-        group = blocks.port_group[(kind.name, port.name)]
-        places[names[port.name]].update(dict.fromkeys((spec, HBM) for spec in borders[group]))
-        if port in kind.outputs:
-            exits.setdefault(names[port.name], []).append((port.name, group))
-    in_place = {names[op.output.name] for op in kind.ops if op_kind(op.kind).in_place is not None}
-    arriving = {t.name for t in kind.inputs}
-    out = []
-    for name, tensor in names.tensors.items():
-        layouts = _layouts(tensor, tuple(places[name]), steps[name], pricing)
-        occupied = [pricing.bytes(tensor, spec) for spec in layouts.specs]
-        out.append(
+        shape=shape,
+        values=tuple(
             Value(
-                tensor=tensor,
-                layouts=layouts,
-                bytes=np.array(occupied).reshape(len(layouts.specs), pricing.batches),
-                in_place=name in in_place,
-                port=blocks.port_group[(kind.name, name)] if name in arriving else -1,
-                exits=tuple(exits.get(name, ())),
+                tensor=slot.tensor,
+                layouts=Layouts(places=slot.places, closure=pricing.closure(slot)),
+                bytes=pricing.layout_bytes(slot),
+                in_place=slot.in_place,
+                port=slot.port,
+                exits=slot.exits,
             )
-        )
-    return tuple(out)
-
-
-def _layouts(
-    tensor: Tensor, places: tuple[tuple[Spec, str], ...], steps: Iterable[Transfer], pricing: Pricing
-) -> Layouts:
-    number = {place: index for index, place in enumerate(places)}
-    by_pair = {(number[t.before, HBM], number[t.after, HBM]): t for t in steps}
-    specs, tiers = tuple(spec for spec, _ in places), tuple(tier for _, tier in places)
-    closure = pricing.closure(tensor, specs, by_pair)
-    return Layouts(specs=specs, steps=by_pair, closure=closure, tiers=() if set(tiers) <= {HBM} else tiers)
-
-
-def _numbered(draft: _Draft, names: Names, values: tuple[Value, ...]) -> CostedMode:
-    mode = draft.mode
-
-    def layout(tensor: Tensor, spec: Spec) -> int:
-        return values[names.number[names[tensor.name]]].layouts.place[spec, draft.tier(tensor, names)]
-
-    reads = tuple(
-        Read(operand=index, value=names.number[names[tensor.name]], layout=layout(tensor, spec))
-        for index, (tensor, spec) in enumerate(zip(mode.op.operands, mode.operands, strict=True))
-        if names[tensor.name] in names.number
+            for slot in shape.values
+        ),
+        local_s=local,
+        exposed_s=exposed,
+        leaf_bytes={(held.leaf.name, held.spec): pricing.held_bytes(held) for held in shape.held},
     )
-    leaves = tuple(
-        LeafRead(
-            operand=index,
-            leaf=leaf.name,
-            spec=spec if rest.gather is None else rest.gather.before,
-            tier=rest.tier,
-            gather=rest.gather,
-        )
-        for index, leaf, spec in _leaf_reads(mode, names)
-        for rest in [draft.rest(leaf.name)]
-    )
-    made = names.number[names[mode.op.output.name]]
-    return CostedMode(mode=mode, value=made, out=layout(mode.op.output, mode.out), reads=reads, leaves=leaves)
+
+
+def _drafts(outline: Outline, pricing: Pricing, tiers: tuple[str, ...]) -> tuple[list[Draft], FloatArray, FloatArray]:
+    """The modes of a block with their leaves wherever they may lie, without those that can never run, and C and N of
+    each, (modes, b)."""
+    sizes = pricing.room_bytes
+    resting = Resting.of(outline.blocks, outline.block, outline.names, tiers, sizes, pricing.cost.mesh.gpus)
+    found = list(_priced(outline, resting, pricing))
+    local, exposed = (np.array([each[part] for each in found]).reshape(len(found), pricing.batches) for part in (1, 2))
+    return [draft for draft, _, _ in found], local, exposed
+
+
+def _priced(outline: Outline, resting: Resting, pricing: Pricing) -> Iterator[tuple[Draft, FloatArray, FloatArray]]:
+    for run in outline.runs:
+        operands = run.mode.op.operands
+        for where in resting.where(run.mode):
+            leaf_of = [outline.names.leaf_of(t.name)[0] for t in operands] if where else []
+            rests = [(index, where[leaf]) for index, leaf in enumerate(leaf_of) if leaf in where]
+            far = tuple((index, rest.tier) for index, rest in rests if rest.tier != HBM)
+            local, exposed = pricing.seconds(run.price, far)
+            for index, rest in rests:
+                if rest.gather is not None:
+                    exposed = exposed + pricing.transfers_s(operands[index], [rest.gather])[0]
+            if np.any(np.isfinite(local)):
+                yield Draft(run=run, where=where), local, exposed

@@ -22,6 +22,9 @@ FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
 
+#: A spec, and the memory in which what has it lies.
+Place = tuple[Spec, str]
+
 #: A path has to be shorter than another by more than rounding before it replaces it: ties keep the fewest steps.
 _SHORTER = 1.0 - 1e-12
 
@@ -75,8 +78,8 @@ class Closure:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Layouts:
-    """The layouts that a tensor can take: `specs` by number, single `steps` by (from, to), their closure.
+class Places:
+    """The layouts that a tensor can take: `specs` by number, and single `steps` by (from, to).
 
     What was written in place lies in the memory of its leaf: `tiers` by number where that may be another one than HBM,
     empty where all layouts are in HBM. No step leads from one memory to another.
@@ -84,7 +87,6 @@ class Layouts:
 
     specs: tuple[Spec, ...]
     steps: Mapping[tuple[int, int], Transfer]
-    closure: Closure
     tiers: tuple[str, ...] = ()
 
     @cached_property
@@ -93,15 +95,32 @@ class Layouts:
         return {spec: index for (spec, tier), index in self.place.items() if tier == HBM}
 
     @cached_property
-    def place(self) -> dict[tuple[Spec, str], int]:
+    def place(self) -> dict[Place, int]:
         """Number of each spec in each memory."""
         tiers = self.tiers or (HBM,) * len(self.specs)
         return {pair: index for index, pair in enumerate(zip(self.specs, tiers, strict=True))}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Layouts:
+    """The `places` that a tensor can take, and the closure of the steps between them."""
+
+    places: Places
+    closure: Closure
+
+    @property
+    def specs(self) -> tuple[Spec, ...]:
+        return self.places.specs
+
+    @property
+    def number(self) -> Mapping[Spec, int]:
+        """Number of each spec, in HBM."""
+        return self.places.number
 
     def path(self, stops: Sequence[int], at: int) -> tuple[Transfer, ...]:
         """Transfers that visit the layouts `stops` in turn, by shortest paths at batch size number `at`."""
         out: list[Transfer] = []
         for before, after in pairwise(stops):
             visited = self.closure.stops(before, after, at)
-            out += [self.steps[pair] for pair in pairwise(visited)]
+            out += [self.places.steps[pair] for pair in pairwise(visited)]
         return tuple(out)

@@ -14,9 +14,10 @@ import numpy as np
 
 from rooflang.cost.tiers import HBM
 from rooflang.errors import CapacityError
-from rooflang.extractors.costed import CostedGraph, CostedKind, CostedMode, Value
+from rooflang.extractors.costed import CostedGraph, CostedKind, Value
 from rooflang.extractors.layouts import FloatArray
 from rooflang.extractors.plans import needed_modes
+from rooflang.extractors.shape import CostedMode
 from rooflang.extractors.task import PER_WAVE, Choice, Decisions, Load, Task
 from rooflang.ir.cut import Spec, show_spec
 from rooflang.ir.op import op_kind

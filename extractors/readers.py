@@ -12,7 +12,11 @@ from rooflang.errors import PlacementError
 from rooflang.extractors.costed import CostedKind
 from rooflang.extractors.layouts import BoolArray
 from rooflang.extractors.needed import needed
+from rooflang.extractors.shape import Shape
 from rooflang.ir.layout import Mode
+
+#: Shapes of blocks that are remembered.
+_KEPT = 256
 
 #: Which modes may be used, by kind of block.
 Keep = Callable[[str, Mode], bool]
@@ -47,10 +51,14 @@ class Readers:
         return count < 2 or (count == 2 and len(self.rivals) == 1)
 
 
-@lru_cache(maxsize=64)
 def readers_of(kind: CostedKind) -> tuple[Readers, ...]:
     """The readers of every value of a block."""
-    needed = needed_values(kind)
+    return _readers_of(kind.shape)
+
+
+@lru_cache(maxsize=_KEPT)
+def _readers_of(kind: Shape) -> tuple[Readers, ...]:
+    needed = _needed_values(kind)
     found: dict[tuple[int, int, int], dict[int, int]] = {}
     for number, mode in enumerate(kind.modes):
         times: dict[int, int] = {}
@@ -73,7 +81,7 @@ def readers_of(kind: CostedKind) -> tuple[Readers, ...]:
 
 
 def _rivals(
-    kind: CostedKind, value: int, readers: list[Reader], read_by: Mapping[int, set[int]], needed: frozenset[int]
+    kind: Shape, value: int, readers: list[Reader], read_by: Mapping[int, set[int]], needed: frozenset[int]
 ) -> Iterable[tuple[int, int]]:
     """Pairs of readers of which a plan that makes nothing in vain has at most one.
 
@@ -92,9 +100,13 @@ def _rivals(
                 yield (one, other)
 
 
-@lru_cache(maxsize=64)
 def needed_values(kind: CostedKind) -> frozenset[int]:
     """Values that every plan of the block has to make: without them some exit cannot be reached."""
+    return _needed_values(kind.shape)
+
+
+@lru_cache(maxsize=_KEPT)
+def _needed_values(kind: Shape) -> frozenset[int]:
     kernels = {(mode.value, frozenset(read.value for read in mode.reads)) for mode in kind.modes}
     exits = {index for index, value in enumerate(kind.values) if value.exits}
     given = {index for index, value in enumerate(kind.values) if value.port >= 0}

@@ -142,6 +142,12 @@ class Resting:
             large=large,
         )
 
+    @classmethod
+    def as_read(cls, block: FrozenBlock, names: Names) -> Resting:
+        """Where leaves may rest in HBM if no weight is gathered: as they are read."""
+        at_rest = frozenset((hold.leaf, hold.spec, HBM) for hold in block.holds if hold.tier == HBM)
+        return cls(names=names, at_rest=at_rest, far={}, gathers={}, large=lambda leaf, spec: False)
+
     def where(self, mode: Mode) -> Iterator[dict[str, Rest]]:
         """How the leaves that a kernel touches may rest, leaf by leaf, in HBM as read if not said otherwise; nothing
         where one is not at rest so."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from rooflang.cost.model import CostModel
+from collections.abc import Mapping
+
 from rooflang.ir.op import Op
 from rooflang.ir.tensor import Tensor
 
 
 class Alike:
-    """Keys that operators, or tensors, share under a cost model if they cost the same."""
+    """Keys that operators, or tensors, share under a cost model with that `partial_scale` if they cost the same."""
 
-    def __init__(self, cost: CostModel) -> None:
-        self._scale = cost.partial_scale
+    def __init__(self, partial_scale: Mapping[str, float]) -> None:
+        self._scale = partial_scale
         self._ops: dict[int, tuple[Op, object]] = {}
 
     def tensor(self, tensor: Tensor) -> object:

@@ -14,7 +14,7 @@ class LiftedCosts:
 
     def __init__(self, cost: CostModel) -> None:
         self.cost = cost
-        self._alike = Alike(cost)
+        self._alike = Alike(cost.partial_scale)
         self._known: dict[object, Cost] = {}
         self._fresh: dict[object, Cost] = {}
 

@@ -59,5 +59,6 @@ def test_a_plan_that_the_space_lacks_is_left_out() -> None:
     costed = CostedGraph.of(problem.blocks, saturate_all(problem.blocks, 1), cost)
     assert list(grid_seeds(problem, costed, 1))
     name, kind = next(iter(costed.kinds.items()))
-    empty = replace(kind, modes=(), local_s=kind.local_s[:0], exposed_s=kind.exposed_s[:0])
+    shape = replace(kind.shape, modes=())
+    empty = replace(kind, shape=shape, local_s=kind.local_s[:0], exposed_s=kind.exposed_s[:0])
     assert not list(grid_seeds(problem, replace(costed, kinds={**costed.kinds, name: empty}), 1))
