@@ -254,9 +254,9 @@ class Part:
 
     def _steps(self, plan: Plan, ats: Sequence[int]) -> Steps:
         """A plan simulated at several batch sizes: in closed form, or where that does not hold by the engine."""
-        found = self._serial(plan.mesh).steps(plan)
+        found = self._serial(plan.mesh).steps(plan, ats)
         if found is not None:
-            return found.at(ats)
+            return found
         problem, placed = self.way.problem, lower(plan, self.way.problem.blocks)
         step_s, peak_bytes, fits = np.full(len(ats), np.inf), np.zeros(len(ats)), np.zeros(len(ats), bool)
         for number, at in enumerate(ats):

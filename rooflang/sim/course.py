@@ -11,11 +11,15 @@ from dataclasses import dataclass, field
 
 from rooflang.ir.blocks import Blocks
 from rooflang.ir.tensor import Tensor
+from rooflang.place.lower import LiftedOp
 from rooflang.place.plan import Plan
 from rooflang.sim.passage import BlockRuns, Laid, Passage
 
 #: Ports that a stage hands on: the actual name, the port group, and what each is for the last block that reads it.
 _Handed = tuple[tuple[str, int, Tensor], ...]
+
+#: Operators, each with the numbers of what it waits for of what is sent.
+Opening = tuple[tuple[LiftedOp, frozenset[int]], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -42,15 +46,22 @@ class Stage:
         """How often each passage occurs."""
         return Counter(visit.passage for visit in self.visits)
 
-    @property
-    def in_order(self) -> bool:
-        """Does the stage begin with what is sent to it last?"""
-        last = list(self.received)[-1:]
-        for visit in self.visits:
-            if visit.passage.placed.ops:
-                begins = {laid for mine, laid in zip(visit.passage.needs, visit.needs) if mine in visit.passage.begins}
-                return begins.issuperset(last)
-        return not last
+    def opening(self) -> Opening | None:
+        """The operators of the stage up to the first one that reads what is sent to it last, each with what it reads of
+        what is sent, by number; nothing where nothing is sent. None where the first operator reads nothing of it, or
+        no operator the last."""
+        number = {laid: place for place, laid in enumerate(self.received)}
+        out: list[tuple[LiftedOp, frozenset[int]]] = []
+        for visit in self.visits if number else ():
+            actual = dict(zip(visit.passage.needs, visit.needs))
+            for op in visit.passage.placed.ops:
+                read = (actual.get(value[:2]) for value in op.reads)
+                out.append((op, frozenset(number[laid] for laid in read if laid in number)))
+                if not out[0][1]:
+                    return None
+                if len(number) - 1 in out[-1][1]:
+                    return tuple(out)
+        return None if number else ()
 
 
 class Courses:
@@ -61,8 +72,8 @@ class Courses:
         self._handed: dict[tuple[tuple[str, ...], ...], tuple[_Handed, ...]] = {}
 
     def of(self, plan: Plan, runs: Mapping[str, BlockRuns]) -> tuple[Stage, ...] | None:
-        """The stages of a plan whose kinds of block run so; None where a stage begins with something else than what is
-        sent to it last, or something is read that no block has made under one name."""
+        """The stages of a plan whose kinds of block run so; None where something is read that no block has made
+        under one name."""
         if plan.stages not in self._handed:
             self._handed[plan.stages] = tuple(self._ports(plan.stages))
         operands: dict[str, str] = {}  # what stands for the output of each identity that was removed, by actual names
@@ -75,7 +86,7 @@ class Courses:
                     return None
             for name, group, tensor in handed:
                 stage.sent[_source(operands, name), plan.boundary[group]] = tensor
-            if not made.issuperset(stage.sent) or not stage.in_order:
+            if not made.issuperset(stage.sent):
                 return None
             out.append(stage)
         return tuple(out)

@@ -4,7 +4,7 @@ across them."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from rooflang.cost.tiers import HBM
 from rooflang.ir.blocks import Blocks
 from rooflang.place.lower import Resident
 from rooflang.sim.course import Stage
-from rooflang.sim.csr import FloatArray
+from rooflang.sim.csr import FloatArray, IntArray
 from rooflang.sim.emit import PER_WAVE
 from rooflang.sim.passage import Ending, Kept, Laid, Passage, Sizes
 
@@ -41,9 +41,12 @@ class Living:
         self._rests: dict[Passage, dict[str, tuple[FloatArray, FloatArray]]] = {}
         self._peaks: dict[_Case, FloatArray] = {}
 
-    def peaks(self, stage: Stage, waves: int) -> dict[str, FloatArray]:
-        """The peak (b,) of each memory of a rank of a stage that holds caches and states of so many waves."""
-        peaks = {HBM: np.max([self._peak(case) for case in self._cases(stage)], axis=0)}
+    def peaks(self, stage: Stage, waves: int, late: IntArray | None) -> dict[str, FloatArray]:
+        """The peak (b,) of each memory of a rank of a stage that holds caches and states of so many waves. `late`
+        (received, b) says how many operators of the stage have ended when a value begins to arrive; None: none ever."""
+        cases = self._cases(stage)
+        early = [] if late is None else list(self._early_peaks(stage, cases, late))
+        peaks = {HBM: np.max([*early, *map(self._peak, set(cases[len(early) :]))], axis=0)}
         for tier, size in self._resting(stage, waves):
             peaks[tier] = peaks.get(tier, 0.0) + size
         return peaks
@@ -80,11 +83,29 @@ class Living:
         """The peak of the values in a block beside what rests."""
         if case not in self._peaks:
             kept, ends, through = case
-            self._peaks[case] = sum((count * self.sizes.rows[number] for number, count in through), kept.peak(ends))
+            self._peaks[case] = self._through(through) + kept.peak(ends)
         return self._peaks[case]
 
-    def _cases(self, stage: Stage) -> set[_Case]:
-        """The cases that the blocks of a stage are."""
+    def _early_peaks(self, stage: Stage, cases: Sequence[_Case], late: IntArray) -> Iterator[FloatArray]:
+        """The peaks of the first blocks of a stage, as long as some of what is sent to it has not begun to arrive."""
+        room = float(self.sizes.cost.assumptions.receive_buffers)
+        sizes = [room * self.sizes.rows[self.sizes.number(tensor, laid[1])] for laid, tensor in stage.received.items()]
+        before = 0
+        for visit, (kept, ends, through) in zip(stage.visits, cases):
+            count = len(visit.passage.placed.ops)
+            if np.max(late) <= before:
+                return
+            places = np.arange(before, before + count)[:, None]
+            missing = sum(((places < each) * size for each, size in zip(late, sizes)), np.zeros_like(sizes[0]))
+            held = self._through(through) + kept.held(ends) - missing
+            yield held.max(axis=0, initial=0.0)
+            before += count
+
+    def _through(self, through: tuple[tuple[int, int], ...]) -> FloatArray:
+        return sum((count * self.sizes.rows[number] for number, count in through), np.zeros(self.sizes.batches))
+
+    def _cases(self, stage: Stage) -> list[_Case]:
+        """The cases that the blocks of a stage are, in their order."""
         kept, lives = self._lives(stage)
         ends: list[list[Ending]] = [[] for _ in kept]
         comes: list[list[int]] = [[] for _ in range(len(kept) + 1)]
@@ -93,12 +114,12 @@ class Living:
             if life.ends < len(kept):
                 ends[life.ends].append((life.size, life.place))
         crowd: Counter[int] = Counter()
-        cases = set()
+        cases = []
         for block, (each, ending) in enumerate(zip(kept, ends)):
             crowd.update(comes[block])
             crowd.subtract(number for number, _ in ending)
             through = tuple(sorted((number, count) for number, count in crowd.items() if count))
-            cases.add((each, tuple(sorted(ending)), through))
+            cases.append((each, tuple(sorted(ending)), through))
         return cases
 
     def _lives(self, stage: Stage) -> tuple[list[Kept], list[_Life]]:

@@ -68,24 +68,29 @@ class Kept:
     def peak(self, ends: tuple[Ending, ...]) -> FloatArray:
         """The peak (b,) of the block's own values together with those that end in it, beside what outlives it."""
         if ends not in self._peaks:
-            places = np.arange(len(self._alive))[:, None]
-            ending = places <= np.array([place for _, place in ends], np.int64)
-            alive = np.hstack([self._alive, ending]).astype(np.float64)
-            sizes = [self._sizes.rows[number] for number in (*self._numbers, *(number for number, _ in ends))]
-            table = np.array(sizes).reshape(len(sizes), *self._sizes.batches)
-            # Sizes are whole numbers below 2^53, so that their sums are exact in any order. Such small products are
-            # better off without the threads that `@` would wait for.
-            self._peaks[ends] = np.einsum("pv,vb->pb", alive, table).max(axis=0, initial=0.0)
+            self._peaks[ends] = self.held(ends).max(axis=0, initial=0.0)
         return self._peaks[ends]
+
+    def held(self, ends: tuple[Ending, ...]) -> FloatArray:
+        """What of these is there at each operator of the block, (places, b)."""
+        places = np.arange(len(self._alive))[:, None]
+        ending = places <= np.array([place for _, place in ends], np.int64)
+        alive = np.hstack([self._alive, ending]).astype(np.float64)
+        sizes = [self._sizes.rows[number] for number in (*self._numbers, *(number for number, _ in ends))]
+        table = np.array(sizes).reshape(len(sizes), *self._sizes.batches)
+        # Sizes are whole numbers below 2^53, so that their sums are exact in any order. Such small products are better
+        # off without the threads that `@` would wait for.
+        held: FloatArray = np.einsum("pv,vb->pb", alive, table)
+        return held
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Passage:
     """A block before which certain values have been made. Names are the representative's.
 
-    `local_s` and `exposed_s` (b,) are its times, `levels` the links that it uses, `begins` what its first operator
-    reads. `needs` are the values that it reads from outside, `makes` those that others may read; of `brought`, some
-    may have been made by an earlier block that brings the same tensor into the same layout.
+    `local_s` and `exposed_s` (b,) are its times, `levels` the links that it uses. `needs` are the values that it reads
+    from outside, `makes` those that others may read; of `brought`, some may have been made by an earlier block that
+    brings the same tensor into the same layout.
     """
 
     kind: str
@@ -93,7 +98,6 @@ class Passage:
     local_s: FloatArray
     exposed_s: FloatArray
     levels: frozenset[str]
-    begins: frozenset[Laid]
     needs: tuple[Laid, ...]
     makes: tuple[Laid, ...]
     brought: tuple[Laid, ...]
@@ -181,7 +185,6 @@ class BlockRuns:
             local_s=local,
             exposed_s=exposed,
             levels=frozenset(levels),
-            begins=frozenset(value[:2] for op in placed.ops[:1] for value in op.reads),
             needs=tuple(dict.fromkeys(value[:2] for op in placed.ops for value in op.reads if value not in made)),
             makes=tuple(op.write[:2] for op in placed.ops if op.write[0] in shared),
             brought=tuple(op.write[:2] for op in placed.ops if op.write[0] in arriving),

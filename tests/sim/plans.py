@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 
 from rooflang.assumptions import PHYSICAL, Assumptions
 from rooflang.cost.model import CostModel
 from rooflang.errors import PlacementError
-from rooflang.hw import Cluster
+from rooflang.hw import Cluster, Mesh
 from rooflang.ir import Graph, GraphBuilder
 from rooflang.ir.blocks import split_blocks
 from rooflang.ir.cut import OWNER
 from rooflang.ir.op import signature
 from rooflang.models import Workload, load
-from rooflang.place.grid import grid_plan
+from rooflang.place.grid import grid_plan, layer_labels, partition
 from rooflang.place.layout import Layout
 from rooflang.place.lower import PlacedGraph, lower
 
@@ -69,3 +70,52 @@ def random_layout(rng: Random, cluster: Cluster) -> Placed | None:
     except (PlacementError, ValueError):
         return None
     return placed, CostModel.of(graph, cluster, placed.plan.mesh, PHYSICAL)
+
+
+def braid(rng: Random, layers: int) -> Graph:
+    """Layers of two kinds that hand several values on, of random width, each read, changed or passed over at random."""
+    widths = {f"d{n}": 64 * rng.choice([1, 2, 8, 64]) for n in range(rng.choice([2, 3]))}
+    g = GraphBuilder("braid", batch=64, **widths)
+    g.block = "start"
+    inputs = {dim: g.input(f"x_{dim}", f"batch {dim}") for dim in widths}
+    carried = {dim: g.op(f"start_{dim}", "rms_norm", [x], f"batch {dim}", over=dim) for dim, x in inputs.items()}
+    kinds = [
+        [(rng.choice(["rms_norm", "matmul", "add"]), rng.choice([*widths]), rng.choice([*widths])) for _ in range(6)]
+        for _ in range(2)
+    ]
+    for layer in range(layers):
+        g.block = f"layers.{layer}"
+        now = dict(carried)
+        for number, (kind, source, dim) in enumerate(kinds[layer % 2]):
+            name = f"{kind}{layer}_{number}"
+            if kind == "add":
+                now[dim] = g.op(name, kind, [now[dim], carried[dim]], f"batch {dim}")
+            elif kind == "rms_norm" or source == dim:
+                now[source] = g.op(name, "rms_norm", [now[source]], f"batch {source}", over=source)
+            else:
+                weight = g.weight(f"weight{layer}_{number}", f"{source} {dim}")
+                now[dim] = g.op(name, kind, [now[source], weight], f"batch {dim}")
+        carried = now
+    return g.build(*carried.values())
+
+
+def random_pipeline(rng: Random, cluster: Cluster, assumptions: Assumptions = PHYSICAL) -> Placed | None:
+    """A braid in two or four stages, laid at random; None where no collective joins the cuts."""
+    stages = rng.choice([2, 4])
+    graph = braid(rng, rng.randint(stages, 6))
+    gpus = cluster.gpus // stages
+    mesh = Mesh.lay(cluster, rng.choice([(gpus,), (2, gpus // 2)]), stages=stages)
+    layout = Layout(graph=graph, cluster=cluster, mesh=mesh)
+    choices = {}
+    for op in graph.ops[:15]:
+        ways = [cut for cut in signature(op) if cut.out != "P" or op.kind == "matmul"]
+        choices[op.name] = tuple(rng.choice([*ways, *ways, "R"]) for _ in layout.mesh.axes)
+    blocks = split_blocks(graph)
+    cuts = sorted(rng.sample(range(1, len(layer_labels(blocks))), stages - 1))
+    counts = [end - begin for begin, end in pairwise([0, *cuts, len(layer_labels(blocks))])]
+    try:
+        plan = replace(replace(layout, choices=choices).plan(), stages=partition(blocks, counts))
+        placed = lower(plan, blocks)
+    except (PlacementError, ValueError):
+        return None
+    return placed, CostModel.of(graph, cluster, mesh, assumptions)

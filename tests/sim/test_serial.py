@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 
 import numpy as np
@@ -73,17 +74,22 @@ def test_models_agree_with_the_engine(
     assert check(placed, [16, 1024], "perfect")
 
 
-@pytest.mark.parametrize("model", ["deepseek-v4-flash", "kimi-k3"])
-def test_one_closed_form_serves_several_partitions(model: str) -> None:
-    """What is kept of the blocks of one plan holds for the next, whose layers are cut otherwise, unevenly too."""
-    graph, cost = placed_model(model, hardware="gb300", gpus=16, dp=8, pp=2, batch=8)
+@pytest.mark.parametrize(
+    ("model", "stage", "pp"),
+    [("deepseek-v4-flash", "decode", 2), ("kimi-k3", "decode", 4), ("glm-5.3", "decode", 4), ("glm-5.3", "prefill", 2)],
+)
+def test_one_closed_form_serves_several_partitions(model: str, stage: str, pp: int) -> None:
+    """What is kept of the blocks of one plan holds for the next, whose layers are cut otherwise, unevenly too. A stage
+    of GLM-5.3 begins with one of two values that it is sent, one of Kimi K3 slices one after the other."""
+    graph, cost = placed_model(model, hardware="gb300", gpus=16, stage=stage, dp=16 // pp, pp=pp, batch=8)
     batches = [8, 64]
     serial = Serial(
         graph.blocks, replace(cost, sizes={**cost.sizes, "batch": np.array(batches, np.float64)}), "perfect"
     )
     layers = len(layer_labels(graph.blocks))
-    for first in (layers // 2, 3, layers - 1):
-        plan = replace(graph.plan, stages=partition(graph.blocks, (first, layers - first)))
+    for cuts in ([layers // pp * n for n in range(1, pp)], range(3, 3 + pp - 1), range(layers - pp + 1, layers)):
+        counts = [end - begin for begin, end in pairwise([0, *cuts, layers])]
+        plan = replace(graph.plan, stages=partition(graph.blocks, counts))
         found = serial.steps(plan)
         assert found is not None
         engine = simulate(lower(plan, graph.blocks), replace(cost, sizes={**cost.sizes, "batch": batches[1]}),
@@ -101,12 +107,6 @@ def test_the_fullest_memory_is_told_from_the_others() -> None:
     assert found is not None
     assert found.fits.tolist() == [True, True, False]
     assert found.peak_bytes[2] > cost.cluster.device.hbm_bytes
-
-
-def test_a_stage_that_may_begin_before_all_has_arrived_is_left_to_the_engine() -> None:
-    """A layer of GLM-5.3 begins with one of two values that it is sent."""
-    graph, cost = placed_model("glm-5.3", hardware="gb300", gpus=16, dp=8, pp=2, batch=8)
-    assert serial_steps(graph, cost, "perfect") is None
 
 
 def test_what_runs_on_two_streams_is_left_to_the_engine() -> None:
