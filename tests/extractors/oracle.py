@@ -61,13 +61,13 @@ def enumerated(kind: BlockKind, axes: int, *, owners: bool = False, tiers: Seque
         modes=tuple(modes),
         transfers=tuple(transfers),
         holds=tuple(
-            Hold(leaf=leaf.name, spec=spec, tier=tier, enode="")
+            Hold(leaf=leaf.name, spec=spec, tier=tier)
             for leaf in kind.leaves
             for spec in product([*_labels(leaf, modes), REPLICATED, OWNER][: None if owners else -1], repeat=axes)
             for tier in tiers
         ),
         arrivals=tuple(
-            Arrival(port=port.name, spec=spec, enode="") for port in kind.inputs for spec in _borders(port, modes, axes)
+            Arrival(port=port.name, spec=spec) for port in kind.inputs for spec in _borders(port, modes, axes)
         ),
         exits={port.name: tuple(_borders(port, modes, axes)) for port in kind.outputs},
         aliases={},
