@@ -13,7 +13,7 @@ import numpy as np
 from rooflang.cost.tiers import HBM
 from rooflang.extractors.costed import CostedKind
 from rooflang.extractors.layouts import FloatArray
-from rooflang.extractors.memory import EVERY, common_leaves, left_bytes, rests_bytes, waves, works_on_bytes
+from rooflang.extractors.memory import EVERY, held_bytes, left_bytes, waves, works_on_bytes
 from rooflang.extractors.plans import needed_modes
 from rooflang.extractors.task import Decisions, Stages, Task
 from rooflang.ir.cut import Spec
@@ -21,9 +21,9 @@ from rooflang.ir.cut import Spec
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BlockFootprint:
-    """A block of one kind, all sizes (b,): what it adds to what rests in each memory, leaves that others read too left
-    out; these leaves, by name, layout and memory; what its largest kernel works on; and what it leaves behind where its
-    outputs, by port, are those of the graph. Infinite where nothing makes what is read."""
+    """A block of one kind, all sizes (b,): what it adds to what rests in each memory, leaves that other blocks read too
+    left out; these leaves, by name, layout and memory; what its largest kernel works on; and what it leaves behind
+    where its outputs, by port, are those of the graph. Infinite where nothing makes what is read."""
 
     rests: Mapping[str, FloatArray]
     common: Mapping[tuple[str, Spec, str], FloatArray]
@@ -39,12 +39,9 @@ class BlockFootprint:
         except KeyError:
             return cls(rests={HBM: none + np.inf}, common={}, works_on=none + np.inf, left={})
         modes = [kind.modes[number] for number in used.values()]
-        several = common_leaves(task.costed)
+        several = task.costed.blocks.shared_leaves
         return cls(
-            rests={
-                tier: sum((rests_bytes(task, kind, mode, tier, at=EVERY) for mode in modes), none)
-                for tier in task.costed.tiers
-            },
+            rests={tier: none + held_bytes(task, kind, modes, tier, at=EVERY) for tier in task.costed.tiers},
             common={
                 (read.leaf, read.spec, read.tier): kind.leaf_bytes[read.leaf, read.spec] * waves(task, kind, read.leaf)
                 for mode in modes

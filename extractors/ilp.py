@@ -125,7 +125,8 @@ def _look(sweep: Sweep, *, gap: float, worth: float, draft: bool) -> bool:
         sweep.refine(LARGE_LIMIT)
         open_s = sweep.value_s - sweep.bound_s * (1.0 + worth)
         if open_s > 0.0 and task.objective == "max" and not (draft or sweep.tight):
-            branched(sweep, BRANCHES, max(gap, worth * ENOUGH))
+            with suppress(LimitReached):  # too many layouts
+                branched(sweep, BRANCHES, max(gap, worth * ENOUGH))
             draft = worth > max(gap, 0.0)  # the programme would take long for little more
     if sweep.best is None and sweep.bound_s < sweep.cutoff_s:
         sweep.squeeze()
@@ -196,7 +197,8 @@ def _start(net: Network, model: Assembled, decisions: Decisions) -> dict[int, fl
 
 def _decisions(net: Network, model: Assembled, x: FloatArray) -> Decisions:
     chosen = np.zeros(net.columns, bool)
-    chosen[model.place >= 0] = x[:-1] > 0.5
+    used = model.place >= 0
+    chosen[used] = x[: used.sum()] > 0.5
     choices = {}
     for start, kind in zip(net.mode_start, net.kinds):
         picked = np.flatnonzero(chosen[start : start + len(kind.modes)]).tolist()

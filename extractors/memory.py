@@ -70,6 +70,21 @@ def rests_bytes(task: Task, kind: CostedKind, mode: CostedMode, tier: str = HBM,
     )
 
 
+def held_bytes(
+    task: Task, kind: CostedKind, modes: Iterable[CostedMode], tier: str = HBM, *, at: At | None = None
+) -> Num:
+    """What the leaves of all kernels of a block occupy in a memory of a rank, those that several of them read once for
+    each layout. Leaves that other blocks read too are left out."""
+    at, shared = task.at if at is None else at, task.costed.blocks.shared_leaves
+    held = dict.fromkeys((read.leaf, read.spec) for mode in modes for read in mode.leaves if read.tier == tier)
+    sizes = (
+        kind.leaf_bytes[leaf, spec][at] * waves(task, kind, leaf)
+        for leaf, spec in held
+        if (kind.kind.name, leaf) not in shared
+    )
+    return sum(sizes)
+
+
 def waves(task: Task, kind: CostedKind, leaf: str) -> int:
     """How many copies of a leaf a stage holds: a cache for every wave in flight, as many as there are stages."""
     return len(task.stages) if kind.leaf[leaf].role in PER_WAVE else 1
@@ -183,13 +198,14 @@ def _largest(task: Task, kind: CostedKind, used: Choice) -> tuple[str, float]:
 
 
 def block_use(task: Task, kind: CostedKind, choice: Choice) -> tuple[float, float]:
-    """What a block of a kind adds to what rests on a rank (leaves that others share left out), and what its largest
-    kernel works on; infinite where nothing makes what is read, as `block_s` is."""
+    """What a block of a kind adds to what rests on a rank (leaves that other blocks read left out), and what its
+    largest kernel works on; infinite where nothing makes what is read, as `block_s` is."""
     try:
         used = needed_modes(kind, choice)
     except KeyError:
         return math.inf, math.inf
-    return sum(rests_bytes(task, kind, kind.modes[mode]) for mode in used.values()), _largest(task, kind, used)[1]
+    modes = (kind.modes[mode] for mode in used.values())
+    return float(held_bytes(task, kind, modes)), _largest(task, kind, used)[1]
 
 
 def fullest(task: Task, decisions: Decisions) -> Use:

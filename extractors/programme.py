@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,18 +25,28 @@ TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Shared:
+    """Something that is there if any of several decisions has it: a column h with Σ x[columns] ≤ h for the columns of
+    each decision. Each of `readers` is such columns of the network."""
+
+    readers: tuple[IntArray, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Row:
-    """A further row over the network's columns: values·x[columns] ≤ high."""
+    """A further row: values·x[columns] over the network's columns, and what is shared times its values, is at most
+    `high`."""
 
     columns: IntArray
     values: FloatArray
     high: float
+    shared: Sequence[tuple[Shared, float]] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Assembled:
-    """A programme; column i of the network is column `place[i]` of it, -1 where it was left out. `unit_s` are seconds
-    per unit of its objective."""
+    """A programme; column i of the network is column `place[i]` of it, -1 where it was left out. After those come what
+    is shared, and the objective T. `unit_s` are seconds per unit of its objective."""
 
     programme: Programme
     place: IntArray
@@ -56,10 +66,11 @@ def assemble(
     net: Network, found: Numbers, objective: Objective, *, about_s: float, rows: Sequence[Row] = ()
 ) -> Assembled:
     """The programme of a task whose objective is about `about_s` seconds, with further rows."""
-    unit_s = about_s / SCALE
+    unit_s, shared = about_s / SCALE, dict.fromkeys(each for row in rows for each, _ in row.shared)
     place = np.where(found.usable, np.cumsum(found.usable) - 1, -1)
     count = int(found.usable.sum())
-    local, exposed = (table[:, found.usable] / unit_s for table in (found.local_s, found.exposed_s))
+    further = ((0, 0), (0, len(shared)))
+    local, exposed = (np.pad(table[:, found.usable] / unit_s, further) for table in (found.local_s, found.exposed_s))
     blocks = [_network_rows(net, found, place)]
     both = local + exposed
     if objective == "sum" and len(both) == 1:
@@ -68,12 +79,12 @@ def assemble(
         limits = [local, exposed] if objective == "max" else [both]
         blocks.append(_time_rows(np.concatenate(limits)))
         cost = np.append((TIE / len(both) if objective == "max" else 0.0) * both.sum(axis=0), 1.0)
-    blocks.append(_further_rows(rows, place))
+    blocks += _further_rows(rows, place, {each: count + number for number, each in enumerate(shared)})
     row, column, value, low, high = (np.concatenate(parts) for parts in zip(*_stacked(blocks)))
     programme = Programme(
         cost=cost,
-        upper=np.append(np.ones(count), np.inf),
-        integral=np.append(np.flatnonzero(found.usable) < net.integral, False),
+        upper=np.append(np.ones(count + len(shared)), np.inf),
+        integral=np.append(np.flatnonzero(found.usable) < net.integral, np.zeros(len(shared) + 1, bool)),
         low=low,
         high=high,
         start=np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(low)))]),
@@ -113,13 +124,30 @@ def _time_rows(limits: FloatArray) -> _Block:
     return row, column, entries[row, column], np.full(rows, -np.inf), np.zeros(rows)
 
 
-def _further_rows(rows: Sequence[Row], place: IntArray) -> _Block:
-    kept = [place[row.columns] >= 0 for row in rows]
-    lengths = [int(mask.sum()) for mask in kept]
-    return (
-        np.repeat(np.arange(len(rows)), lengths),
-        np.concatenate([place[r.columns[m]] for r, m in zip(rows, kept)] or [np.zeros(0, np.int64)]),
-        np.concatenate([r.values[m] for r, m in zip(rows, kept)] or [np.zeros(0)]),
-        np.full(len(rows), -np.inf),
+def _further_rows(rows: Sequence[Row], place: IntArray, shared: Mapping[Shared, int]) -> Iterator[_Block]:
+    """The rows, and what is shared, which has columns of its own."""
+    whole = [(row.columns[kept], row.values[kept]) for row in rows for kept in [place[row.columns] >= 0]]
+    mine = [np.array([shared[each] for each, _ in row.shared], np.int64) for row in rows]
+    sizes = [np.array([size for _, size in row.shared], np.float64) for row in rows]
+    yield _at_most(
+        [np.append(place[columns], own) for (columns, _), own in zip(whole, mine, strict=True)],
+        [np.append(values, own) for (_, values), own in zip(whole, sizes, strict=True)],
         np.array([row.high for row in rows], np.float64),
+    )
+    readers = [(place[read][place[read] >= 0], column) for each, column in shared.items() for read in each.readers]
+    yield _at_most(
+        [np.append(read, column) for read, column in readers],
+        [np.append(np.ones(len(read)), -1.0) for read, _ in readers],
+        np.zeros(len(readers)),
+    )
+
+
+def _at_most(columns: Sequence[IntArray], values: Sequence[FloatArray], high: FloatArray) -> _Block:
+    """Rows by their columns and values."""
+    return (
+        np.repeat(np.arange(len(columns)), [len(each) for each in columns]),
+        np.concatenate([*columns, np.zeros(0, np.int64)]),
+        np.concatenate([*values, np.zeros(0)]),
+        np.full(len(columns), -np.inf),
+        high,
     )
