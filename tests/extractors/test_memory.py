@@ -22,6 +22,7 @@ from rooflang.extractors.resting import Kernel, shared_leaves
 from rooflang.extractors.sweep import Sweep
 from rooflang.extractors.task import Objective, Task
 from rooflang.ir import Graph, GraphBuilder
+from rooflang.ir.joint import Joint
 from rooflang.ir.layout import Mode
 from rooflang.ir.tensor import Role
 from rooflang.place.certificate import certificate, replay
@@ -51,11 +52,27 @@ def cached(batch: int = 16, context: int = 4096, *, layers: int = 2) -> Graph:
     return g.build(x)
 
 
+def joined(batch: int = 64, hidden: int = 1024, *, layers: int = 2) -> Graph:
+    """Layers of two products that share their input, joint or apart, so that several kernels may read their weights."""
+    g = GraphBuilder("joined", batch=batch, hidden=hidden, one=512, two=256)
+    x = g.input("x", "batch hidden")
+    for layer in range(layers):
+        g.block = n = f"layers.{layer}"
+        one = g.op(f"{n}.one", "matmul", [x, g.weight(f"{n}.w1", "hidden one")], "batch one")
+        two = g.op(f"{n}.two", "matmul", [x, g.weight(f"{n}.w2", "hidden two")], "batch two")
+        one = g.op(f"{n}.down", "matmul", [one, g.weight(f"{n}.w3", "one hidden")], "batch hidden")
+        two = g.op(f"{n}.side", "matmul", [two, g.weight(f"{n}.w4", "two hidden")], "batch hidden")
+        x = g.op(f"{n}.y", "add", [one, two], "batch hidden")
+    targets = tuple((f"layers.{layer}.one", f"layers.{layer}.two") for layer in range(layers))
+    return Joint(targets=targets).of(g.build(x))
+
+
 GRAPHS = {
     "two layers": two_layers(64, 1024, 4096, layers=3),
     "fan": fan(batch=256, hidden=2048, wide=8192),
     "fusable": fusable(64, 1024, 4096, copy=True),
     "cached": cached(),
+    "joined": joined(),
     "recalled": latent_attention(4, layers=2, context=1024),
 }
 
@@ -135,6 +152,17 @@ def test_leaves_that_do_not_fit_lie_in_dram_and_the_bound_is_near() -> None:
     assert found.gap < 0.3
     free = extract(replace(task, reserve_bytes=0.0), gap=1e-3)
     assert free.value_s <= found.value_s
+
+
+@pytest.mark.parametrize("room", [0.2, 0.3, 0.4])
+def test_leaves_that_several_kernels_read_are_counted(room: float) -> None:
+    """The best plan by the rows of memory fits, so that the gap closes."""
+    task = squeezed("joined", (2,), ("hbm", "dram"), room, "max")
+    kind = task.costed.kinds["layers.0"]
+    assert {"layers.0.w1", "layers.0.w2"} <= kind.common_leaves
+    found = extract(task, gap=1e-4)
+    assert found.gap < 1e-3
+    agrees(task, found)
 
 
 def test_weights_that_do_not_fit_rest_cut_and_are_gathered() -> None:
