@@ -248,10 +248,10 @@ def least_rest_bytes(task: Task, kind: CostedKind) -> FloatArray:
     """What the leaves of one block occupy at least (b,); those that others read too are left out."""
     common = common_leaves(task.costed)
     sizes: dict[str, FloatArray] = {}
-    for mode, local in zip(kind.modes, kind.local_s):
-        for read in mode.leaves:
-            if (kind.kind.name, read.leaf) not in common:
-                size = kind.leaf_bytes[(read.leaf, read.spec)] * waves(task, kind, read.leaf)
-                size = np.where(np.isfinite(local), size, np.inf)
-                sizes[read.leaf] = np.minimum(sizes.get(read.leaf, np.inf), size)
-    return sum((sizes[leaf] for leaf in sorted(sizes)), np.zeros(len(task.costed.batches)))
+    runs = np.isfinite(kind.local_s)
+    for (leaf, spec), modes in kind.shape.reads_of.items():
+        if (kind.kind.name, leaf) not in common:
+            size = kind.leaf_bytes[leaf, spec] * waves(task, kind, leaf)
+            size = np.where(runs[list(modes)].any(axis=0), size, np.inf)
+            sizes[leaf] = np.minimum(sizes[leaf], size) if leaf in sizes else size
+    return sum(sizes.values(), np.zeros(len(task.costed.batches)))

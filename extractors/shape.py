@@ -108,6 +108,15 @@ class Shape:
         return shared_leaves(kernels, {value.tensor.name for value in self.values if value.exits})
 
     @cached_property
+    def reads_of(self) -> Mapping[tuple[str, Spec], tuple[int, ...]]:
+        """By leaf, and the layout in which it rests, the numbers of the modes that read it so, leaf by leaf."""
+        found: dict[tuple[str, Spec], list[int]] = {}
+        for number, mode in enumerate(self.modes):
+            for read in mode.leaves:
+                found.setdefault((read.leaf, read.spec), []).append(number)
+        return {key: tuple(found[key]) for key in sorted(found)}
+
+    @cached_property
     def makers(self) -> tuple[tuple[int, ...], ...]:
         """For each value the numbers of the modes that make it."""
         out: list[list[int]] = [[] for _ in self.values]

@@ -24,7 +24,7 @@ from rooflang.ir.graph import Graph
 from rooflang.ir.kinds.moe import expert_labels
 from rooflang.ir.layout import Mode, Transfer
 from rooflang.ir.load import busiest
-from rooflang.ir.op import Op, op_kind, signature
+from rooflang.ir.op import Op, op_kind
 from rooflang.ir.tensor import Num, Role, Tensor
 
 IMPOSSIBLE = Cost(compute_s=np.inf, memory_s=np.inf)
@@ -51,13 +51,12 @@ class CostModel:
         sizes: dict[str, Num] = dict(graph.sizes)
         if batch is not None and "batch" in sizes:
             sizes["batch"] = batch
-        scales = {op.output.name: max((c.partial_scale for c in signature(op)), default=1.0) for op in graph.ops}
         return cls(
             cluster=cluster,
             mesh=mesh,
             sizes=sizes,
             assumptions=assumptions,
-            partial_scale={name: s for name, s in scales.items() if s != 1.0} if assumptions.partial_state else {},
+            partial_scale=graph.partial_scale if assumptions.partial_state else {},
             skewed=expert_labels(graph.ops) if assumptions.skewed else frozenset(),
         )
 

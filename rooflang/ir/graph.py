@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rooflang.errors import GraphError, UnknownNameError
-from rooflang.ir.op import Op
+from rooflang.ir.op import Op, signature
 from rooflang.ir.tensor import Dim, Role, Tensor
 from rooflang.notebook import html_table
 
@@ -57,6 +57,12 @@ class Graph:
             for index, tensor in enumerate(op.operands):
                 table.setdefault(tensor.name, []).append((op, index))
         return {name: tuple(uses) for name, uses in table.items()}
+
+    @cached_property
+    def partial_scale(self) -> dict[str, float]:
+        """How much larger the partial values of a tensor are than whole ones, for those where they are."""
+        scales = {op.output.name: max((cut.partial_scale for cut in signature(op)), default=1.0) for op in self.ops}
+        return {name: scale for name, scale in scales.items() if scale != 1.0}
 
     @cached_property
     def tensors(self) -> dict[str, Tensor]:

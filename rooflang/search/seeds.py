@@ -5,10 +5,12 @@ grid, whatever ends it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from rooflang.cost.tiers import HBM
 from rooflang.errors import PlacementError
 from rooflang.extractors.costed import CostedGraph, CostedKind
+from rooflang.extractors.shape import Shape
 from rooflang.extractors.task import Choice, Decisions
 from rooflang.ir.cut import OWNER, REPLICATED, Spec
 from rooflang.ir.layout import Mode
@@ -49,12 +51,18 @@ def _decisions(costed: CostedGraph, plan: Plan) -> Decisions | None:
     return Decisions(choices=choices, boundary={group: boundary[group] for group in costed.borders})
 
 
-def _choice(kind: CostedKind, plan: Plan) -> Choice | None:
-    number = {
+@lru_cache(maxsize=256)
+def _number(shape: Shape) -> dict[object, int]:
+    """The numbers of modes whose leaves are in HBM as they are read, and that every coordinate of an axis runs."""
+    return {
         _key(each.mode): index
-        for index, each in enumerate(kind.modes)
+        for index, each in enumerate(shape.modes)
         if OWNER not in each.mode.choices and all(read.tier == HBM and read.gather is None for read in each.leaves)
     }
+
+
+def _choice(kind: CostedKind, plan: Plan) -> Choice | None:
+    number = _number(kind.shape)
     choice: dict[int, int] = {}
     for mode in plan.blocks[kind.kind.name].modes.values():
         index = number.get(_key(mode))
