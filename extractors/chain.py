@@ -101,17 +101,21 @@ class Chain:
     def bound(self, found: Dual, limit: int) -> tuple[float, tuple[int, ...]]:
         """A lower bound on the objective over all partitions, plans and boundaries, and the layers of each stage in the
         partition that has it; 0 and an even partition where the dual has too many layouts."""
+        try:
+            return cheapest(self.floors(found, limit))
+        except LimitReached:
+            return 0.0, balanced(len(self.layers), len(self.task.stages))
+
+    def floors(self, found: Dual, limit: int) -> FloatArray:
+        """Lower bounds on the objective of stages over all plans and boundaries, (stages, layers + 1, layers + 1).
+        Raises `LimitReached` where the dual has too many layouts."""
         task = self.task
         shares = (0.5,) if task.objective == "sum" else _SHARES
         points = tuple((task.at, Weights(local=share, exposed=1.0 - share)) for share in shares)
-        try:
-            least = list(self._least(found, points, limit))
-            if self.costed.spares:
-                least += self._dear(found, cheapest(np.max(least, axis=0))[0], limit)
-            value, counts = cheapest(np.max(least, axis=0))
-        except LimitReached:
-            return 0.0, balanced(len(self.layers), len(task.stages))
-        return value * (2.0 if task.objective == "sum" else 1.0), counts
+        least = list(self._least(found, points, limit))
+        if self.costed.spares:
+            least += self._dear(found, cheapest(np.max(least, axis=0))[0], limit)
+        return np.asarray(np.max(least, axis=0)) * (2.0 if task.objective == "sum" else 1.0)
 
     def _dear(self, found: Dual, unit_s: float, limit: int) -> list[FloatArray]:
         """As `_least`, for plans that fit into memory: under prices of it, less the prices (see `squeeze`)."""

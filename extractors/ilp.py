@@ -14,7 +14,7 @@ from time import perf_counter
 
 import numpy as np
 
-from rooflang.errors import LimitReached, RooflangError
+from rooflang.errors import CapacityError, LimitReached, PlacementError, RooflangError
 from rooflang.extractors.branch import branched
 from rooflang.extractors.capacity import LARGE, capacity_rows
 from rooflang.extractors.layouts import FloatArray
@@ -104,6 +104,21 @@ def extract(
         binaries=solved.binaries,
         begin=begin,
     )
+
+
+def proved(task: Task, *, nodes: int, gap: float, cutoff_s: float, pool: Pool) -> tuple[float, Decisions | None]:
+    """A lower bound on the objective of every plan of a task that fits, infinite where there is none, and the best plan
+    found: as `extract`, without the record of a plan."""
+    sweep = Sweep.of(task, limit=QUICK_LIMIT, gap=gap, cutoff_s=cutoff_s, pool=pool)
+    try:
+        with suppress(LimitReached):
+            _look(sweep, gap=gap, worth=gap, draft=False)
+        if sweep.done:
+            return sweep.bound_s, sweep.best
+        solved = _solve(task, sweep, time_limit_s=float("inf"), nodes=nodes, gap=gap)
+    except (CapacityError, PlacementError):
+        return float("inf"), None
+    return float("inf") if solved.status == "infeasible" else max(sweep.bound_s, solved.bound_s), sweep.best
 
 
 def _look(sweep: Sweep, *, gap: float, worth: float, draft: bool) -> bool:

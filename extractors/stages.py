@@ -2,7 +2,8 @@
 
 Under a plan the best contiguous partition follows exactly, by dynamic programming; for a partition the best plan is
 an extraction. The two take turns. The bound is over all partitions and plans: under any weights a stage takes at
-least what the minima of its blocks add up to. What is then open, branches over all partitions close.
+least what the minima of its blocks add up to. What is then open, branches over all partitions close, or, where leaves
+may leave HBM, stages that are proved one by one.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from rooflang.extractors.pool import Pool
 from rooflang.extractors.result import extraction
 from rooflang.extractors.sweep import promising_share
 from rooflang.extractors.task import Extraction, Stages, Task
+from rooflang.extractors.windows import Windows
 from rooflang.place.grid import partition
 
 #: Turns of extraction and partition.
@@ -59,39 +61,32 @@ def extract(
     bound_s, promising = chain.bound(dual(task.costed, task.at, task.keep), ilp.QUICK_LIMIT)
     for _, known in plans.ranked(task)[:1] if bound_s >= cutoff_s else []:
         return extraction(task, known, bound_s=bound_s, status="cut off", begin=begin)
-    draft = task.objective == "max" and not task.costed.spares
+    short = task.costed.spares  # other ways to rest are looked at where HBM is short
+    draft = task.objective == "max" and not short
     best = _best(chain, plans, promising, bound_s, end=end, gap=gap, worth=worth, cutoff_s=cutoff_s, draft=draft)
     if bound_s < cutoff_s and best.value_s > bound_s * (1.0 + gap):  # what is cut off was so with one partition only
         bound_s = max(bound_s, chain.bound(dual(task.costed, task.at, task.keep), ilp.LIMIT)[0])
-    if draft and bound_s < cutoff_s and best.value_s > bound_s * (1.0 + worth):
-        enough = max(gap, worth * ilp.ENOUGH)
-        return _branched(chain, plans, best, bound_s, gap=gap, enough=enough, cutoff_s=cutoff_s, begin=begin)
-    return replace(best, bound_s=min(bound_s, best.value_s))
-
-
-def _branched(
-    chain: Chain,
-    pool: Pool,
-    best: Extraction,
-    bound_s: float,
-    *,
-    gap: float,
-    enough: float,
-    cutoff_s: float,
-    begin: float,
-) -> Extraction:
-    """A better plan and a higher bound by branches over all partitions, until the gap between them is small
-    `enough`."""
-    task = replace(chain.task, stages=best.stages)
-    goal = Partitions(chain, pool, best=best.decisions, stages=best.stages, value_s=best.value_s, bound_s=bound_s,
-                      gap=enough, cutoff_s=cutoff_s)  # fmt: skip
+    if bound_s >= cutoff_s or best.value_s <= bound_s * (1.0 + worth) or not (draft or short):
+        return replace(best, bound_s=min(bound_s, best.value_s))
+    goal = Partitions(chain, plans, best=best.decisions, stages=best.stages, value_s=best.value_s, bound_s=bound_s,
+                      gap=max(gap, worth * ilp.ENOUGH), cutoff_s=cutoff_s)  # fmt: skip
     with suppress(LimitReached):  # too many layouts
-        Branching(task=task, goal=goal, share=promising_share(task, pool)).run(ilp.BRANCHES)
+        if short:
+            Windows(goal=goal, floors=chain.floors(dual(task.costed, task.at, task.keep), ilp.LIMIT)).run(end)
+        else:
+            on = replace(task, stages=best.stages)
+            Branching(task=on, goal=goal, share=promising_share(on, plans)).run(ilp.BRANCHES)
+    return _reached(goal, best, gap=gap, begin=begin)
+
+
+def _reached(goal: Partitions, best: Extraction, *, gap: float, begin: float) -> Extraction:
+    """The record of a goal that began with the `best` plan."""
     bound_s = goal.bound_s
     if goal.best is not best.decisions:
-        task = replace(task, stages=goal.stages)
+        task = replace(goal.chain.task, stages=goal.stages)
         best = extraction(task, goal.best, bound_s=bound_s, status="heuristic", begin=begin)
-    status = "cut off" if bound_s >= cutoff_s else "optimal" if best.value_s <= bound_s * (1.0 + gap) else "heuristic"
+    cut_off, optimal = bound_s >= goal.cutoff_s, best.value_s <= bound_s * (1.0 + gap)
+    status = "cut off" if cut_off else "optimal" if optimal else "heuristic"
     return replace(best, bound_s=min(bound_s, best.value_s), status=status)
 
 
