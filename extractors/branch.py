@@ -7,12 +7,14 @@ over the layouts of port groups, the least of what the best of some fixed weight
 bound is split next, until that is near the best plan. What is minimised on the way are plans that no weights find.
 
 States are dropped beforehand that another one replaces under all of the weights. That is sound in every branch: of any
-plan, one is left that costs no more under each of the weights, and the branch that has it has no higher bound.
+plan, one is left that costs no more under each of the weights, and the branch that has it has no higher bound. So are
+those with which no plan is faster than the best one known (`extractors.worthwhile`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import count
@@ -29,13 +31,18 @@ from rooflang.extractors.plans import block_s
 from rooflang.extractors.sweep import Sweep
 from rooflang.extractors.tables import Tables
 from rooflang.extractors.task import Decisions, Load, Task
+from rooflang.extractors.worthwhile import Line, eliminated, worthwhile
 
 #: Odds of C against N in the weights, as multiples of those under which the bound was highest; and where tables are
 #: large.
 _ODDS, _FEW_ODDS = (0.02, 0.25, 0.5, 0.75, 1.0, 1.33, 2.0, 4.0, 50.0), (0.5, 1.0, 2.0)
 
-#: Most entries of tables: over all layouts of port groups, and in an elimination.
-_MOST, _LARGEST = 1_000_000, 20_000_000
+#: Odds at which states are left out that no plan worth finding has.
+_NEAR_ODDS = (1.0, 0.75, 1.33)
+
+#: Most entries of tables: over all layouts of port groups; in an elimination, a point and in all. Large are only those
+#: of kinds with few blocks, once it is known what is worth while, and these are hardly ever split.
+_MOST, _LARGEST, _IN_ALL = 1_000_000, 64_000_000, 400_000_000
 
 #: Entries of tables that are kept in all (8 bytes each).
 _KEPT = 60_000_000
@@ -63,6 +70,13 @@ class Goal(Protocol):
     def value_s(self) -> float:
         """The objective of the best plan known."""
 
+    @property
+    def cutoff_s(self) -> float:
+        """The objective from which on plans do not matter."""
+
+    def line(self, shares: FloatArray) -> Line:
+        """A lower bound on the objective that is linear in the costs of blocks."""
+
     def done(self, bound_s: float) -> bool:
         """Is a bound near enough?"""
 
@@ -79,11 +93,21 @@ class Fixed:
 
     def __init__(self, sweep: Sweep, enough: float) -> None:
         self.sweep, self.task, self.enough = sweep, sweep.task, enough
-        self._sends: dict[int, FloatArray] = {}
+        self._sends: dict[tuple[int, bytes], FloatArray] = {}
 
     @property
     def value_s(self) -> float:
         return self.sweep.value_s
+
+    @property
+    def cutoff_s(self) -> float:
+        return self.sweep.cutoff_s
+
+    def line(self, shares: FloatArray) -> Line:
+        loads = self.task.slowest
+        number = max(range(len(loads)), key=lambda each: sum(loads[each].counts.values()))
+        counts = {name: count or ABSENT for name, count in loads[number].counts.items()}
+        return Line(counts=counts, added=self._fixed(number, shares))
 
     def done(self, bound_s: float) -> bool:
         self.sweep.bound_s = max(self.sweep.bound_s, bound_s)
@@ -107,7 +131,8 @@ class Fixed:
     def _fixed(self, number: int, shares: FloatArray) -> FloatArray:
         """What a stage sends under the weights, by the layouts of port groups; infinite where one is fixed
         otherwise."""
-        if number not in self._sends:
+        key = (number, shares.tobytes())
+        if key not in self._sends:
             task, load = self.task, self.task.slowest[number]
             groups = shared_groups(task.costed)
             total: FloatArray = np.zeros([len(shares)] + [1] * len(groups))
@@ -121,8 +146,8 @@ class Fixed:
                 shape = [1] * (len(groups) + 1)
                 shape[axis] = len(specs)
                 total = total + (1.0 - shares).reshape([-1] + [1] * len(groups)) * seconds.reshape(shape)
-            self._sends[number] = total
-        return self._sends[number]
+            self._sends[key] = total
+        return self._sends[key]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -156,43 +181,60 @@ class Branching:
     _fronts: Fronts = field(default_factory=Fronts)
     _seen: set[object] = field(default_factory=set)
     _tables: dict[_Part, Tables] = field(default_factory=dict)
+    _alive: dict[str, list[IntArray]] | None = None
 
     def __post_init__(self) -> None:
         task = self.task
         self._groups = shared_groups(task.costed)
         self._forms = dual(task.costed, task.at, task.keep).forms
-        for odds in (_ODDS, _FEW_ODDS):
-            times = np.array(odds) * self.share / (1.0 - self.share)
-            self._shares = times / (1.0 + times)
-            self._points: Points = tuple(
-                (task.at, Weights(local=share, exposed=1.0 - share)) for share in self._shares.tolist()
-            )
-            ends = (self._points[0], self._points[-1])
-            self._alive = {name: form.alive(ends) for name, form in self._forms.items()}
-            largest = max(self._largest(form, self._alive[name]) for name, form in self._forms.items())
-            if len(odds) * largest <= _LARGEST:
-                break
-        else:
-            raise LimitReached("too many layouts for branches", where="extraction")
-        if len(odds) * np.prod([float(len(specs)) for specs in self._groups.values()]) > _MOST:
+        if len(_ODDS) * np.prod([float(len(specs)) for specs in self._groups.values()]) > _MOST:
             raise LimitReached("too many layouts between blocks", where="extraction")
+        self._most_s = min(self.goal.value_s, self.goal.cutoff_s)
+        for odds in (_ODDS, _FEW_ODDS):
+            self._points = self._weighed(odds)
+            self._shares = _shares(self._points)
+            with suppress(LimitReached):
+                self._alive = self._worthwhile()
+                return
+        raise LimitReached("too many layouts for branches", where="extraction")
+
+    def _weighed(self, odds: Sequence[float]) -> Points:
+        """The weights with some multiples of the odds under which the dual was highest."""
+        times = np.array(odds) * self.share / (1.0 - self.share)
+        shares = (times / (1.0 + times)).tolist()
+        return tuple((self.task.at, Weights(local=share, exposed=1.0 - share)) for share in shares)
+
+    def _worthwhile(self) -> dict[str, list[IntArray]] | None:
+        """The states of each kind that a plan worth finding can have; None if there is no such plan."""
+        ends = (self._points[0], self._points[-1])
+        alive = {name: form.alive(ends) for name, form in self._forms.items()}
+        near = self._weighed(_NEAR_ODDS)
+        line = self.goal.line(_shares(near))
+        left = worthwhile(self._forms, self._groups, alive, near, line, self._most_s, _LARGEST)
+        if left is None:
+            return None
+        alive = {name: form.alive(ends, left[name]) for name, form in self._forms.items()}
+        sizes = [form.tables((), alive[name]).largest(self._kept(form)) for name, form in self._forms.items()]
+        if len(self._points) * max(sizes) > _IN_ALL:
+            raise LimitReached("too many layouts for branches", where="extraction")
+        return alive
 
     def _kept(self, form: KindForm) -> list[int]:
         """The variables of the port groups that a kind shares."""
         return [form.borders[group] for group in self._groups if group in form.borders]
 
-    def _largest(self, form: KindForm, alive: Sequence[IntArray]) -> int:
-        return form.tables(self._points, alive).largest(self._kept(form))
-
     def run(self, branches: int) -> None:
         """Split up to so many branches, or until the goal is reached."""
+        if self._alive is None:
+            self.goal.done(self._most_s)
+            return
         whole = {name: self._part(form, self._alive[name]) for name, form in self._forms.items()}
         now: _Branch | None = self._branch(whole)
         turn, waiting = count(), list[tuple[float, int, _Branch]]()
         whole_s = np.inf  # the least bound of branches that cannot be split
         for _ in range(branches):
             open_s = min(waiting[0][0] if waiting else np.inf, np.inf if now is None else now.floor.bound_s)
-            if self.goal.done(min(open_s, whole_s, self.goal.value_s)) or np.isinf(open_s):
+            if self.goal.done(min(open_s, whole_s, self.goal.value_s, self._most_s)) or np.isinf(open_s):
                 return
             branch = heappop(waiting)[2] if now is None else now
             now = None
@@ -207,7 +249,7 @@ class Branching:
             for child in children:
                 heappush(waiting, (child.floor.bound_s, next(turn), child))
         open_s = min(waiting[0][0] if waiting else np.inf, np.inf if now is None else now.floor.bound_s)
-        self.goal.done(min(open_s, whole_s, self.goal.value_s))
+        self.goal.done(min(open_s, whole_s, self.goal.value_s, self._most_s))
 
     def _child(self, branch: _Branch, part: _Part) -> _Branch:
         child = self._branch({**branch.parts, part.form.kind.kind.name: part})
@@ -215,16 +257,13 @@ class Branching:
         return replace(child, floor=replace(child.floor, bound_s=bound_s))
 
     def _part(self, form: KindForm, alive: Sequence[IntArray]) -> _Part:
-        tables, least = self._eliminated(form, alive)
-        shape = [len(specs) if group in form.borders else 1 for group, specs in self._groups.items()]
-        value = np.broadcast_to(least, (len(self._points), *least.shape[1:])).reshape([len(self._points), *shape])
+        tables, value = self._eliminated(form, alive)
         part = _Part(form=form, alive=tuple(alive), value=value)
         self._keep(part, tables)
         return part
 
     def _eliminated(self, form: KindForm, alive: Sequence[IntArray]) -> tuple[Tables, FloatArray]:
-        tables = form.tables(self._points, alive)
-        return tables, tables.eliminate(self._kept(form), _LARGEST)
+        return eliminated(form, self._groups, self._points, alive, _LARGEST)
 
     def _keep(self, part: _Part, tables: Tables) -> None:
         """Keep what a kind's states are found in; what was not asked for lately makes room, to be computed again."""
@@ -236,8 +275,10 @@ class Branching:
         """For each variable of a kind the best states at the weights, under layouts of the shared port groups."""
         tables = self._tables.pop(part, None) or self._eliminated(part.form, part.alive)[0]
         self._keep(part, tables)
-        borders = part.form.borders
-        fixed = {borders[group]: np.full(len(part.value), at) for group, at in place.items() if group in borders}
+        borders, fixed = part.form.borders, dict[int, IntArray]()
+        for group, at in place.items():
+            if group in borders:
+                fixed[borders[group]] = np.full(len(part.value), np.searchsorted(part.alive[borders[group]], at))
         return {variable: part.alive[variable][chosen] for variable, chosen in tables.states(fixed).items()}
 
     def _branch(self, parts: Mapping[str, _Part]) -> _Branch:
@@ -318,6 +359,11 @@ class Branching:
                 seconds = float(local[self.task.at]), float(exposed[self.task.at])
                 out.append(Option(choice=choice, boundary=boundary, seconds=seconds))
         return out
+
+
+def _shares(points: Points) -> FloatArray:
+    """The shares of C in weights."""
+    return np.array([weights.local for _, weights in points])
 
 
 def column(table: FloatArray, place: Place) -> FloatArray:

@@ -94,10 +94,11 @@ class KindForm:
             if readers.readers:
                 self._read(index, readers)
 
-    def alive(self, points: Points) -> list[IntArray]:
-        """For each variable the states that can be part of a minimum at the points, or at weights between theirs,
-        whatever the layouts of port groups."""
-        return self.tables(points).alive(list(self.borders.values()))
+    def alive(self, points: Points, among: Sequence[IntArray] | None = None) -> list[IntArray]:
+        """For each variable the states (of some) that can be part of a minimum at the points, or at weights between
+        theirs, whatever the layouts of port groups."""
+        left = self.tables(points, among).alive(list(self.borders.values()))
+        return left if among is None else [states[mine] for states, mine in zip(among, left)]
 
     def largest(self, groups: Collection[int]) -> int:
         """Entries a point of the largest table with which all variables are eliminated but those of port groups."""

@@ -106,7 +106,9 @@ def extract(
     )
 
 
-def proved(task: Task, *, nodes: int, gap: float, cutoff_s: float, pool: Pool) -> tuple[float, Decisions | None]:
+def proved(
+    task: Task, *, time_limit_s: float, nodes: int, gap: float, cutoff_s: float, pool: Pool
+) -> tuple[float, Decisions | None]:
     """A lower bound on the objective of every plan of a task that fits, infinite where there is none, and the best plan
     found: as `extract`, without the record of a plan."""
     sweep = Sweep.of(task, limit=QUICK_LIMIT, gap=gap, cutoff_s=cutoff_s, pool=pool)
@@ -115,7 +117,7 @@ def proved(task: Task, *, nodes: int, gap: float, cutoff_s: float, pool: Pool) -
             _look(sweep, gap=gap, worth=gap, draft=False)
         if sweep.done:
             return sweep.bound_s, sweep.best
-        solved = _solve(task, sweep, time_limit_s=float("inf"), nodes=nodes, gap=gap)
+        solved = _solve(task, sweep, time_limit_s=time_limit_s, nodes=nodes, gap=gap)
     except (CapacityError, PlacementError):
         return float("inf"), None
     return float("inf") if solved.status == "infeasible" else max(sweep.bound_s, solved.bound_s), sweep.best

@@ -15,6 +15,7 @@ from rooflang.extractors.layouts import FloatArray
 from rooflang.extractors.memory import fullest
 from rooflang.extractors.pool import Pool
 from rooflang.extractors.task import Decisions, Send, Stages, Task
+from rooflang.extractors.worthwhile import Line
 from rooflang.place.grid import partition
 
 
@@ -52,6 +53,12 @@ class Partitions:
             task = self._task(counts)
             if fullest(task, decisions).share <= 1.0:
                 self.best, self.stages, self.value_s = decisions, task.stages, value_s
+
+    def line(self, shares: FloatArray) -> Line:
+        """The mean of all stages."""
+        stages = len(self.chain.task.stages)
+        counts = {name: float(total[-1]) / stages for name, total in self.chain.counts.items()}
+        return Line(counts=counts, added=np.broadcast_to(self._excluded, (len(shares), *self._excluded.shape)))
 
     def floor(self, values: Mapping[str, FloatArray], shares: FloatArray) -> Floor:
         """The layouts between blocks of which the best partition is cheapest. Those for which even evenly filled

@@ -37,11 +37,13 @@ _NEVER = 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Step:
-    """An eliminated variable and the tables in which its best state is found once the others are known."""
+class Step:
+    """An eliminated variable, the tables in which its best state is found once the others are known, and the one that
+    it `left`: None where they were split."""
 
     variable: int
     tables: tuple[Table, ...]
+    left: Table | None
 
 
 class Tables:
@@ -53,12 +55,12 @@ class Tables:
         self._count: list[int] = []
         self._tables: list[Table] = []
         self._before: list[Table] = []
-        self._steps: list[_Step] = []
+        self.steps: list[Step] = []
 
     @property
     def entries(self) -> int:
         """Numbers in the tables that are kept for finding states."""
-        return sum(table.size for step in self._steps for _, table in step.tables)
+        return sum(table.size for step in self.steps for _, table in step.tables)
 
     def variable(self, states: int) -> int:
         """A new variable with that many states."""
@@ -99,7 +101,7 @@ class Tables:
 
     @property
     def parts(self) -> tuple[Table, ...]:
-        """The tables."""
+        """The tables; after an elimination those that it left."""
         return tuple(self._tables)
 
     def largest(self, keep: Sequence[int], counts: Sequence[int] | None = None) -> int:
@@ -149,7 +151,7 @@ class Tables:
         """The best state of every variable at each point, given those of the ones that were kept. Where tables were
         split, the states need not be the best, nor possible."""
         place = dict(kept)
-        for step in reversed(self._steps):
+        for step in reversed(self.steps):
             place[step.variable] = self._best_states(step.variable, step.tables, place)
         if not self.exact:
             self._descend(place, set(kept))
@@ -183,10 +185,11 @@ class Tables:
     def _eliminate(self, variable: int, limit: int) -> None:
         mine = [table for table in self._tables if variable in table[0]]
         self._tables = [table for table in self._tables if variable not in table[0]]
-        self._steps.append(_Step(variable=variable, tables=tuple(mine)))
         groups = self._groups(mine, variable, limit)
-        if len(groups) == 1:
-            self._tables.append(self._folded(mine, variable))
+        left = self._folded(mine, variable) if len(groups) == 1 else None
+        self.steps.append(Step(variable=variable, tables=tuple(mine), left=left))
+        if left is not None:
+            self._tables.append(left)
             return
         self.exact = False
         scopes = [_scope(tables, variable) for tables in groups]

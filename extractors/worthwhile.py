@@ -1,0 +1,83 @@
+"""The states that plans can have which are faster than the best one known.
+
+Under any weights a plan takes at least what the minima of its blocks add up to. With one state fixed that is more, and
+where it is as much as the best plan takes, the state can be left out. Few are left where a bound is near (in integer
+programmes: fixing by reduced costs), and tables over them are small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rooflang.errors import LimitReached
+from rooflang.extractors.forms import KindForm, Points
+from rooflang.extractors.layouts import FloatArray, IntArray
+from rooflang.extractors.marginals import marginals
+from rooflang.extractors.tables import Tables
+from rooflang.ir.cut import Spec
+
+#: Relative rounding of sums.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Line:
+    """A lower bound on the objective that is linear in the least costs of blocks: how many of each kind count, and what
+    is added, (weights, layouts of the shared port groups …)."""
+
+    counts: Mapping[str, float]
+    added: FloatArray
+
+
+Groups = Mapping[int, Sequence[Spec]]
+Alive = Mapping[str, Sequence[IntArray]]
+
+
+def eliminated(
+    form: KindForm, groups: Groups, points: Points, alive: Sequence[IntArray], limit: int
+) -> tuple[Tables, FloatArray]:
+    """The tables of a kind over the states that are `alive`, and its least cost, (points, layouts of the port groups
+    …), of length 1 along groups that it lacks, and infinite for layouts that are not alive."""
+    tables = form.tables(points, alive)
+    mine = [form.borders.get(group) for group in groups]
+    least = tables.eliminate([variable for variable in mine if variable is not None], limit)
+    value = np.full([len(points), *(1 if v is None else len(s) for v, s in zip(mine, groups.values()))], np.inf)
+    places = [np.arange(1) if variable is None else alive[variable] for variable in mine]
+    shape = [len(points), *map(len, places)]
+    value[np.ix_(np.arange(len(points)), *places)] = np.broadcast_to(least, (len(points), *least.shape[1:])).reshape(
+        shape
+    )
+    return tables, value
+
+
+def worthwhile(
+    forms: Mapping[str, KindForm], groups: Groups, alive: Alive, points: Points, line: Line, most_s: float, limit: int
+) -> dict[str, list[IntArray]] | None:
+    """Of the states that are `alive` those with which the bound at a point is below `most_s`; None if there are none.
+
+    Raises `LimitReached` where tables have more entries than `limit`.
+    """
+    left = {name: list(states) for name, states in alive.items()}
+    for number, point in enumerate(points):
+        found = {name: eliminated(form, groups, (point,), left[name], limit) for name, form in forms.items()}
+        if not all(tables.exact for tables, _ in found.values()):
+            raise LimitReached("too many layouts for tables", where="extraction")
+        parts = {name: line.counts[name] * value[0] for name, (_, value) in found.items()}
+        for name, form in forms.items():
+            if line.counts[name] < 1.0:
+                continue
+            others = sum((part for other, part in parts.items() if other != name), line.added[number])
+            mine = [form.borders.get(group) for group in groups]
+            around = others.min(axis=tuple(axis for axis, v in enumerate(mine) if v is None), keepdims=True)
+            places = [np.arange(1) if v is None else left[name][v] for v in mine]
+            names = tuple(v for v in mine if v is not None)
+            extra = around[np.ix_(*places)].reshape([1, *(len(left[name][v]) for v in names)])
+            least = marginals(found[name][0], (names, extra / line.counts[name]))
+            good = [costs[0] * line.counts[name] < most_s * (1.0 + _ROUNDING) for costs in least]
+            if not all(mask.any() for mask in good):
+                return None
+            left[name] = [states[mask] for states, mask in zip(left[name], good)]
+    return left
