@@ -93,7 +93,7 @@ class Pricing:
 
     def room_bytes(self, tensor: Tensor, spec: Spec) -> FloatArray:
         """As `bytes`; infinite where extents do not divide."""
-        return np.where(self.cost.divides(self.cost.parts(spec)), self.bytes(tensor, spec), np.inf)
+        return np.where(self.cost.fits(spec), self.bytes(tensor, spec), np.inf)
 
     def spread(self, quantity: Num) -> FloatArray:
         """A quantity as an array over batch sizes."""

@@ -155,7 +155,7 @@ class Task:
 @lru_cache(maxsize=4096)
 def _sends_s(costed: CostedGraph, send: Send, spec: Spec) -> FloatArray:
     cost = costed.cost
-    seconds = np.where(cost.divides(cost.parts(spec)), cost.send(send.tensor, spec, send.stage).exposed_s, np.inf)
+    seconds = np.where(cost.fits(spec), cost.send(send.tensor, spec, send.stage).exposed_s, np.inf)
     return np.broadcast_to(seconds, (len(costed.batches),))
 
 

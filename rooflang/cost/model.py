@@ -42,6 +42,8 @@ class CostModel:
     partial_scale: Mapping[str, float] = field(default_factory=dict)
     #: Labels of experts, where some are chosen more often than others.
     skewed: frozenset[str] = frozenset()
+    _parts: dict[Spec, Mapping[str, int]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _fits: dict[Spec, Num] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -62,13 +64,15 @@ class CostModel:
 
     # -- shapes ---------------------------------------------------------------------------------------------------
 
-    def parts(self, spec: Spec) -> dict[str, int]:
+    def parts(self, spec: Spec) -> Mapping[str, int]:
         """How many parts each label is cut into by a spec."""
-        out: dict[str, int] = {}
-        for axis, state in zip(self.mesh.axes, spec, strict=True):
-            if state not in STATES:
-                out[state] = out.get(state, 1) * axis.size
-        return out
+        if spec not in self._parts:
+            out: dict[str, int] = {}
+            for axis, state in zip(self.mesh.axes, spec, strict=True):
+                if state not in STATES:
+                    out[state] = out.get(state, 1) * axis.size
+            self._parts[spec] = out
+        return self._parts[spec]
 
     def divides(self, parts: Mapping[str, int]) -> Num:
         """True where every label's extent divides by its parts (an array over batch sizes)."""
@@ -76,6 +80,12 @@ class CostModel:
         for label, count in parts.items():
             good = np.logical_and(good, np.mod(self.sizes[label], count) == 0)
         return good
+
+    def fits(self, spec: Spec) -> Num:
+        """True where every extent divides by its parts in a spec (an array over batch sizes)."""
+        if spec not in self._fits:
+            self._fits[spec] = self.divides(self.parts(spec))
+        return self._fits[spec]
 
     def local(self, parts: Mapping[str, int]) -> Mapping[str, Num]:
         """Extents on one rank."""
@@ -111,7 +121,7 @@ class CostModel:
         parts = self._loop_parts(mode)
         good = self.divides(parts)
         for spec in (*mode.operands, mode.out):
-            good = np.logical_and(good, self.divides(self.parts(spec)))
+            good = np.logical_and(good, self.fits(spec))
         for choice in mode.choices:
             if isinstance(choice, Cut) and choice.multiple_of > 1:
                 good = np.logical_and(good, self.divides({choice.dim: parts[choice.dim] * choice.multiple_of}))
@@ -119,7 +129,7 @@ class CostModel:
             return IMPOSSIBLE
         local = self.local(parts)
         compute: Num = 0.0
-        for peak, flops in self.flops(mode).items():
+        for peak, flops in self._flops(mode, local).items():
             compute = compute + flops / self.cluster.device.peak(peak)
         levels, alpha, remote = self._internal_network(mode, local)
         bad = np.where(good, 0.0, np.inf)
@@ -134,7 +144,10 @@ class CostModel:
 
     def flops(self, mode: Mode) -> Mapping[str, Num]:
         """FLOPs of an operator in a mode on one rank, by the peak rate that they run at."""
-        flops = op_kind(mode.op.kind).flops(mode.op, self.local_extents(mode), self.sizes)
+        return self._flops(mode, self.local_extents(mode))
+
+    def _flops(self, mode: Mode, local: Mapping[str, Num]) -> Mapping[str, Num]:
+        flops = op_kind(mode.op.kind).flops(mode.op, local, self.sizes)
         if not self.skewed:
             return flops
         more = self.busiest(mode.op.operands[0], mode.operands[0])
@@ -142,7 +155,7 @@ class CostModel:
 
     def transfer(self, tensor: Tensor, transfer: Transfer) -> Cost:
         """Cost of a collective; a slice is free."""
-        good = np.logical_and(self.divides(self.parts(transfer.before)), self.divides(self.parts(transfer.after)))
+        good = np.logical_and(self.fits(transfer.before), self.fits(transfer.after))
         if not np.any(good):
             return IMPOSSIBLE
         bad = np.where(good, 0.0, np.inf)
@@ -163,10 +176,8 @@ class CostModel:
         for numbers in alike.values():
             levels, alpha = self._carried(transfers[numbers[0]], out[numbers])
             out[numbers] = Cost(levels_s=levels, alpha_s=alpha).exposed_s
-        specs = dict.fromkeys(spec for transfer in transfers for spec in (transfer.before, transfer.after))
-        good = {spec: self.divides(self.parts(spec)) for spec in specs}
         for number, transfer in enumerate(transfers):
-            out[number, np.logical_not(np.logical_and(good[transfer.before], good[transfer.after]))] = np.inf
+            out[number, np.logical_not(np.logical_and(self.fits(transfer.before), self.fits(transfer.after)))] = np.inf
         return out
 
     def _carried_bytes(self, tensor: Tensor, transfer: Transfer) -> Num:

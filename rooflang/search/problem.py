@@ -121,6 +121,17 @@ class Problem:
         alike, apart = kinds_of(script), apart_of(script)
         if apart == self.apart and alike == tuple(kind.blocks for kind in self.blocks.kinds):
             return self
+        key = (alike, apart)
+        if key not in self._variants:
+            self._variants[key] = self._as_asked(alike, apart)
+        return self._variants[key]
+
+    @cached_property
+    def _variants(self) -> dict[object, Problem]:
+        """The problems that scripts of this one asked for: plans of a search ask for few."""
+        return {}
+
+    def _as_asked(self, alike: tuple[tuple[str, ...], ...], apart: tuple[Rewriting, ...]) -> Problem:
         other = replace(self, alike=alike, apart=apart)
         try:
             return other if other.blocks else self

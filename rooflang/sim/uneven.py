@@ -32,7 +32,7 @@ class UnevenCostModel(CostModel):
 
     extents: Mapping[tuple[str, Axes], int] = field(default_factory=dict)
 
-    def parts(self, spec: Spec) -> dict[str, int]:
+    def parts(self, spec: Spec) -> Mapping[str, int]:
         return self._shares(_by_label(spec))
 
     def divides(self, parts: Mapping[str, Num]) -> Num:
@@ -139,5 +139,5 @@ def on_rank(cost: CostModel, extents: Extents) -> CostModel:
     """The cost model of a rank that holds these extents."""
     if not extents:
         return cost
-    kept = {field.name: getattr(cost, field.name) for field in fields(CostModel)}
+    kept = {field.name: getattr(cost, field.name) for field in fields(CostModel) if field.init}
     return UnevenCostModel(**kept, extents=dict(extents))
