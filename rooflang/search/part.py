@@ -18,7 +18,7 @@ from rooflang.extractors.costed import CostedGraph
 from rooflang.extractors.layouts import FloatArray
 from rooflang.extractors.stages import extract
 from rooflang.extractors.survey import Candidate, Survey
-from rooflang.extractors.task import Extraction, Objective, Task
+from rooflang.extractors.task import Extraction, Objective, Stages, Task
 from rooflang.hw import Mesh
 from rooflang.place.grid import balanced, layer_labels, partition
 from rooflang.place.lower import lower
@@ -231,7 +231,7 @@ class Part:
         same: dict[object, list[_Known]] = {}
         for one in known:
             config, _, found = one
-            same.setdefault((config.sizes, id(found.decisions), found.stages), []).append(one)
+            same.setdefault((config.sizes, id(found.decisions)), []).append(one)
         out: list[Looked] = []
         for waiting in same.values():
             while waiting:
@@ -239,17 +239,22 @@ class Part:
         return out
 
     def _together(self, known: list[_Known], out: list[Looked]) -> list[_Known]:
-        """Simulate one choice of layouts at many batch sizes at once; returns those at which its values move in other
-        ways than at the first one."""
+        """Simulate one choice of layouts at many batch sizes at once, for each of the ways in which they cut the layers
+        into stages; returns those at which its values move in other ways than at the first one."""
         config, first, found = known[0]
-        plan = config.plan(first, found)
-        steps = self._steps(plan, [at for _, at, _ in known])
+        laid = config.plan(first, found)
+        cuts: dict[Stages, list[_Known]] = {}
+        for one in known:
+            cuts.setdefault(one[2].stages, []).append(one)
         others = []
-        for number, (_, at, each) in enumerate(known):
-            if at > first and steps.step_s[number] > each.value_s * (1.0 + ROUNDING):
-                others.append(known[number])
-            elif steps.fits[number] and np.isfinite(steps.step_s[number]):
-                out.append(Looked.of(plan, at, steps, number))
+        for stages, alike in cuts.items():
+            plan = replace(laid, stages=stages)
+            steps = self._steps(plan, [at for _, at, _ in alike])
+            for number, one in enumerate(alike):
+                if one is not known[0] and steps.step_s[number] > one[2].value_s * (1.0 + ROUNDING):
+                    others.append(one)
+                elif steps.fits[number] and np.isfinite(steps.step_s[number]):
+                    out.append(Looked.of(plan, one[1], steps, number))
         return others
 
     def _steps(self, plan: Plan, ats: Sequence[int]) -> Steps:
