@@ -6,8 +6,8 @@ It is what `lower` does, block by block instead of operator by operator.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from rooflang.ir.blocks import Blocks
 from rooflang.ir.tensor import Tensor
@@ -32,90 +32,115 @@ class Visit:
     makes: tuple[Laid, ...]
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Stage:
-    """What a stage runs, what is sent to it and what it sends, in that order, and what the step leaves behind on it."""
+    """What a stage runs, what is sent to it and what it sends, in that order, and what the step leaves behind on it.
+    `counts` is how often each passage occurs.
+
+    `opening` are its operators up to the first one that reads what is sent to it last, each with what it reads of what
+    is sent, by number; nothing where nothing is sent."""
 
     received: Mapping[Laid, Tensor]
-    visits: list[Visit] = field(default_factory=list)
-    sent: dict[Laid, Tensor] = field(default_factory=dict)
-    outputs: set[Laid] = field(default_factory=set)
-
-    @property
-    def counts(self) -> Counter[Passage]:
-        """How often each passage occurs."""
-        return Counter(visit.passage for visit in self.visits)
-
-    def opening(self) -> Opening | None:
-        """The operators of the stage up to the first one that reads what is sent to it last, each with what it reads of
-        what is sent, by number; nothing where nothing is sent. None where the first operator reads nothing of it, or
-        no operator the last."""
-        number = {laid: place for place, laid in enumerate(self.received)}
-        out: list[tuple[LiftedOp, frozenset[int]]] = []
-        for visit in self.visits if number else ():
-            actual = dict(zip(visit.passage.needs, visit.needs))
-            for op in visit.passage.placed.ops:
-                read = (actual.get(value[:2]) for value in op.reads)
-                out.append((op, frozenset(number[laid] for laid in read if laid in number)))
-                if not out[0][1]:
-                    return None
-                if len(number) - 1 in out[-1][1]:
-                    return tuple(out)
-        return None if number else ()
+    visits: tuple[Visit, ...]
+    counts: Mapping[Passage, int]
+    sent: Mapping[Laid, Tensor]
+    outputs: frozenset[Laid]
+    opening: Opening
 
 
 class Courses:
-    """The courses of plans over the blocks of a graph."""
+    """The courses of plans over the blocks of a graph. Plans that differ in how layers are cut into stages have many
+    stages in common."""
 
     def __init__(self, blocks: Blocks) -> None:
         self.blocks = blocks
         self._handed: dict[tuple[tuple[str, ...], ...], tuple[_Handed, ...]] = {}
+        self._operands: dict[tuple[BlockRuns, ...], dict[str, str]] = {}
+        self._stages: dict[object, Stage | None] = {}
 
     def of(self, plan: Plan, runs: Mapping[str, BlockRuns]) -> tuple[Stage, ...] | None:
-        """The stages of a plan whose kinds of block run so; None where something is read that no block has made
-        under one name."""
+        """The stages of a plan whose kinds of block run so. None where something is read that no block has made under
+        one name, or where the first operator of a stage reads nothing of what is sent to it, or none the last of it."""
         if plan.stages not in self._handed:
             self._handed[plan.stages] = tuple(self._ports(plan.stages))
-        operands: dict[str, str] = {}  # what stands for the output of each identity that was removed, by actual names
-        out: list[Stage] = []
+        ways, received, out = tuple(runs.values()), dict[Laid, Tensor](), list[Stage]()
+        if ways not in self._operands:
+            self._operands[ways] = dict(self._removed(runs))
+        operands = self._operands[ways]
         for labels, handed in zip(plan.stages, self._handed[plan.stages]):
-            stage = Stage(received=out[-1].sent if out else {})
-            made = set(stage.received)
-            for label in labels:
-                if not self._visit(stage, made, label, runs[self.blocks.kind_of[label]], operands):
-                    return None
-            for name, group, tensor in handed:
-                stage.sent[_source(operands, name), plan.boundary[group]] = tensor
-            if not made.issuperset(stage.sent):
+            sent = {(_source(operands, name), plan.boundary[group]): tensor for name, group, tensor in handed}
+            # Ports are the graph's, so that their ids stay theirs.
+            ports = tuple((laid, id(tensor)) for each in (received, sent) for laid, tensor in each.items())
+            key = (labels, ways, len(sent), ports)
+            if key not in self._stages:
+                self._stages[key] = self._stage(labels, runs, operands, received, sent)
+            stage = self._stages[key]
+            if stage is None:
                 return None
             out.append(stage)
+            received = sent
         return tuple(out)
 
-    def _visit(self, stage: Stage, made: set[Laid], label: str, run: BlockRuns, operands: dict[str, str]) -> bool:
-        """Run a block where these values have been made; false where that does not go."""
+    def _removed(self, runs: Mapping[str, BlockRuns]) -> Iterator[tuple[str, str]]:
+        """The output of each identity that was removed and the operand that stands for it, by actual names."""
+        for label in self.blocks.sequence:
+            names, run = self.blocks.rename[label], runs[self.blocks.kind_of[label]]
+            yield from ((names[name], names[operand]) for name, operand in run.block.aliases.items())
+
+    def _stage(
+        self,
+        labels: tuple[str, ...],
+        runs: Mapping[str, BlockRuns],
+        operands: Mapping[str, str],
+        received: Mapping[Laid, Tensor],
+        sent: Mapping[Laid, Tensor],
+    ) -> Stage | None:
+        """A stage of these blocks; None where that does not go."""
+        made, outputs = set(received), set[Laid]()
+        visits: list[Visit] = []
+        for label in labels:
+            visit = self._visit(made, label, runs[self.blocks.kind_of[label]], operands)
+            if visit is None:
+                return None
+            made.update(visit.makes)
+            visits.append(visit)
+            outputs.update(self._outputs(label, runs[self.blocks.kind_of[label]], operands))
+            if not made.issuperset(outputs):
+                return None
+        opening = _opening(received, visits)
+        if not made.issuperset(sent) or opening is None:
+            return None
+        return Stage(
+            received=received,
+            visits=tuple(visits),
+            counts=Counter(visit.passage for visit in visits),
+            sent=sent,
+            outputs=frozenset(outputs),
+            opening=opening,
+        )
+
+    def _visit(self, made: set[Laid], label: str, run: BlockRuns, operands: Mapping[str, str]) -> Visit | None:
+        """A block where these values have been made; None where that does not go."""
         names = self.blocks.rename[label]
-        operands.update({names[name]: names[operand] for name, operand in run.block.aliases.items()})
 
         def actual(laid: Laid) -> Laid:
             return _source(operands, names[laid[0]]), laid[1]
 
         if len({_source(operands, names[name]) for name in run.inputs}) < len(run.inputs):
-            return False
+            return None
         there = frozenset(laid for laid in run.whole.brought if actual(laid) in made)
         passage = run.passage(there) if there else run.whole
-        visit = Visit(
-            label=label,
-            passage=passage,
-            needs=tuple(map(actual, passage.needs)),
-            makes=tuple(map(actual, passage.makes)),
-        )
-        if any(laid not in made and mine[0] not in run.leaves for mine, laid in zip(passage.needs, visit.needs)):
-            return False
-        made.update(visit.makes)
-        stage.visits.append(visit)
-        outputs = ((source, spec) for name, source, spec in run.outputs if names[name] in self.blocks.graph.outputs)
-        stage.outputs.update(map(actual, outputs))
-        return made.issuperset(stage.outputs)
+        needs = tuple(map(actual, passage.needs))
+        if any(laid not in made and mine[0] not in run.leaves for mine, laid in zip(passage.needs, needs)):
+            return None
+        return Visit(label=label, passage=passage, needs=needs, makes=tuple(map(actual, passage.makes)))
+
+    def _outputs(self, label: str, run: BlockRuns, operands: Mapping[str, str]) -> Iterator[Laid]:
+        """What the step leaves behind of a block."""
+        names = self.blocks.rename[label]
+        for name, source, spec in run.outputs:
+            if names[name] in self.blocks.graph.outputs:
+                yield _source(operands, names[source]), spec
 
     def _ports(self, stages: tuple[tuple[str, ...], ...]) -> Iterator[_Handed]:
         """What each stage hands to the next one: what is made up to it and read after it."""
@@ -137,3 +162,19 @@ def _source(operands: Mapping[str, str], actual: str) -> str:
     while actual in operands:
         actual = operands[actual]
     return actual
+
+
+def _opening(received: Mapping[Laid, Tensor], visits: Sequence[Visit]) -> Opening | None:
+    """The opening of a stage; None where the first operator reads nothing of what is sent, or no operator the last."""
+    number = {laid: place for place, laid in enumerate(received)}
+    out: list[tuple[LiftedOp, frozenset[int]]] = []
+    for visit in visits if number else ():
+        actual = dict(zip(visit.passage.needs, visit.needs))
+        for op in visit.passage.placed.ops:
+            read = (actual.get(value[:2]) for value in op.reads)
+            out.append((op, frozenset(number[laid] for laid in read if laid in number)))
+            if not out[0][1]:
+                return None
+            if len(number) - 1 in out[-1][1]:
+                return tuple(out)
+    return None if number else ()

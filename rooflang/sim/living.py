@@ -4,7 +4,7 @@ across them."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,13 +40,21 @@ class Living:
         self.sizes = sizes
         self._rests: dict[Passage, dict[str, tuple[FloatArray, FloatArray]]] = {}
         self._peaks: dict[_Case, FloatArray] = {}
+        self._stages: dict[Stage, list[_Case]] = {}
+        self._known: dict[tuple[Stage, int], dict[str, FloatArray]] = {}
 
     def peaks(self, stage: Stage, waves: int, late: IntArray | None) -> dict[str, FloatArray]:
         """The peak (b,) of each memory of a rank of a stage that holds caches and states of so many waves. `late`
         (received, b) says how many operators of the stage have ended when a value begins to arrive; None: none ever."""
-        cases = self._cases(stage)
-        early = [] if late is None else list(self._early_peaks(stage, cases, late))
-        peaks = {HBM: np.max([*early, *map(self._peak, set(cases[len(early) :]))], axis=0)}
+        if late is not None:
+            return self._with(stage, waves, list(self._early_peaks(stage, late)))
+        if (stage, waves) not in self._known:
+            self._known[stage, waves] = self._with(stage, waves, [])
+        return self._known[stage, waves]
+
+    def _with(self, stage: Stage, waves: int, early: list[FloatArray]) -> dict[str, FloatArray]:
+        """The peaks of a stage, given those of HBM in its first blocks."""
+        peaks = {HBM: np.max([*early, *map(self._peak, set(self._cases(stage)[len(early) :]))], axis=0)}
         for tier, size in self._resting(stage, waves):
             peaks[tier] = peaks.get(tier, 0.0) + size
         return peaks
@@ -86,12 +94,12 @@ class Living:
             self._peaks[case] = self._through(through) + kept.peak(ends)
         return self._peaks[case]
 
-    def _early_peaks(self, stage: Stage, cases: Sequence[_Case], late: IntArray) -> Iterator[FloatArray]:
+    def _early_peaks(self, stage: Stage, late: IntArray) -> Iterator[FloatArray]:
         """The peaks of the first blocks of a stage, as long as some of what is sent to it has not begun to arrive."""
         room = float(self.sizes.cost.assumptions.receive_buffers)
         sizes = [room * self.sizes.rows[self.sizes.number(tensor, laid[1])] for laid, tensor in stage.received.items()]
         before = 0
-        for visit, (kept, ends, through) in zip(stage.visits, cases):
+        for visit, (kept, ends, through) in zip(stage.visits, self._cases(stage)):
             count = len(visit.passage.placed.ops)
             if np.max(late) <= before:
                 return
@@ -106,6 +114,11 @@ class Living:
 
     def _cases(self, stage: Stage) -> list[_Case]:
         """The cases that the blocks of a stage are, in their order."""
+        if stage not in self._stages:
+            self._stages[stage] = self._fresh(stage)
+        return self._stages[stage]
+
+    def _fresh(self, stage: Stage) -> list[_Case]:
         kept, lives = self._lives(stage)
         ends: list[list[Ending]] = [[] for _ in kept]
         comes: list[list[int]] = [[] for _ in range(len(kept) + 1)]

@@ -89,12 +89,9 @@ class Serial:
         stages = self._courses.of(plan, runs)
         if stages is None or not self._plain(plan, runs):
             return None
-        openings = [opening for opening in (stage.opening() for stage in stages) if opening is not None]
-        if len(openings) < len(stages):
-            return None
         asked = range(*self._sizes.batches) if ats is None else ats
         sends = [[self._send(*sent, number) for sent in stage.sent.items()] for number, stage in enumerate(stages)]
-        arrivals = [self._arrival(before, opening, asked) for before, opening in zip([[], *sends], openings)]
+        arrivals = [self._arrival(before, stage.opening, asked) for before, stage in zip([[], *sends], stages)]
         spans = [self._span_s(*each) for each in zip(stages, sends, arrivals, [*arrivals[1:], None])]
         late = [None if arrival is None else arrival.late for arrival in arrivals]
         peaks = [self._living.peaks(stage, len(stages), each) for stage, each in zip(stages, late)]
