@@ -2,10 +2,12 @@
 
     python benchmarks/gains.py                           # three models on 8 B300 and 64 GB300: some ten minutes
     python benchmarks/gains.py --models deepseek-v4-pro --settings b300:8:decode:64k --overlaps two-batch
+    python benchmarks/gains.py --settings b300:8:prefill:64k --assumptions paper,physical --batches 1,8,64
 
-For every batch size of the grid both searches' most tokens a second per GPU and per user are compared, over all numbers
-of pipeline stages; a gain of 0% means that the e-graph's best plan is as fast as the grid's. The e-graph looks, as
-`rooflang optimize --effort look` does, unless another effort is asked for. Only the seconds depend on the machine.
+For every batch size of the grid, or those of them that are asked for, both searches' most tokens a second per GPU and
+per user are compared, over all numbers of pipeline stages; a gain of 0% means that the e-graph's best plan is as fast
+as the grid's. The e-graph looks, as `rooflang optimize --effort look` does, unless another effort is asked for. Only
+the seconds depend on the machine.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import argparse
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from rooflang.errors import RooflangError
@@ -41,16 +44,16 @@ def best(points: Sequence[Point], batch: int) -> tuple[float, float]:
     return max(sim.tok_s_gpu for sim in mine), max(sim.tok_s_user for sim in mine)
 
 
-def gains(model: str, setting: str, **given: Any) -> list[Gain]:
-    """The gains of one model and setting, by batch size."""
+def gains(model: str, setting: str, *, batches: Sequence[int] | None = None, **given: Any) -> list[Gain]:
+    """The gains of one model and setting, by batch size: those of the grid, of `batches` if there are any."""
     hardware, gpus, stage, context = setting.split(":")
     task = {"hardware": hardware, "gpus": int(gpus), "stage": stage, "context": parse_count(context), **given}
     effort = task.pop("effort")
-    grid = optimize(model, search="grid", **task)
-    batches = sorted({point.batch for point in grid.points})
-    egraph = optimize(model, effort=effort, **{**task, "batch": batches})
+    grid = optimize(model, search="grid", batch=batches, **task)
+    found = sorted({point.batch for point in grid.points})
+    egraph = optimize(model, effort=effort, batch=found, **task)
     out = []
-    for batch in batches:
+    for batch in found:
         ours, theirs = best(egraph.points, batch), best(grid.points, batch)
         point = max((p for p in egraph.points if p.batch == batch), key=lambda p: p.sim.tok_s_gpu)
         where = f"{model} {setting} batch {batch:,}"
@@ -58,13 +61,13 @@ def gains(model: str, setting: str, **given: Any) -> list[Gain]:
     return out
 
 
-def row(overlap: str, name: str, found: Sequence[Gain]) -> str:
+def row(mode: str, name: str, found: Sequence[Gain]) -> str:
     """Mean, most and least of the gains per GPU and per user, the median gap, and where the most per GPU is."""
     columns = [[gain.gpu for gain in found], [gain.user for gain in found]]
     numbers = [f"{value:8.1%}" for each in columns for value in (mean(each), max(each), min(each))]
     gap = sorted(gain.gap for gain in found)[len(found) // 2]
     most = max(found, key=lambda gain: gain.gpu)
-    return f"{overlap:10}{name:40}{len(found):4}{''.join(numbers)}{gap:8.1%}  {most.where}"
+    return f"{mode:20}{name:40}{len(found):4}{''.join(numbers)}{gap:8.1%}  {most.where}"
 
 
 def mean(values: Sequence[float]) -> float:
@@ -79,25 +82,28 @@ def main() -> None:
     )
     parser.add_argument("--overlaps", default="perfect,none,two-batch")
     parser.add_argument("--assumptions", default="physical")
+    parser.add_argument("--batches", help="batch sizes, with commas between; default: all that the grid has")
     parser.add_argument("--effort", default="look", choices=("look", "full"))
     args = parser.parse_args()
-    print(f"{args.assumptions} assumptions, effort {args.effort}")
+    batches = [int(batch) for batch in args.batches.split(",")] if args.batches else None
+    print(f"effort {args.effort}")
     heads = "".join(f"{head:>8}" for head in ("GPU", "most", "least", "user", "most", "least", "gap"))
-    print(f"{'overlap':10}{'setting':40}{'n':>4}{heads}  most per GPU at")
-    for overlap in args.overlaps.split(","):
-        every: list[Gain] = []
+    print(f"{'profile, overlap':20}{'setting':40}{'n':>4}{heads}  most per GPU at")
+    for profile, overlap in product(args.assumptions.split(","), args.overlaps.split(",")):
+        mode, every = f"{profile} {overlap}", list[Gain]()
         for setting in args.settings.split(","):
             for model in args.models.split(","):
                 began = time.perf_counter()
                 try:
-                    found = gains(model, setting, overlap=overlap, assumptions=args.assumptions, effort=args.effort)
+                    task = {"overlap": overlap, "assumptions": profile, "effort": args.effort, "batches": batches}
+                    found = gains(model, setting, **task)
                 except RooflangError as error:
-                    print(f"{overlap:10} {model} {setting}: {error}")
+                    print(f"{mode:20} {model} {setting}: {error}")
                     continue
                 every += found
-                print(row(overlap, f"{model} {setting}", found), f"({time.perf_counter() - began:.0f} s)", flush=True)
+                print(row(mode, f"{model} {setting}", found), f"({time.perf_counter() - began:.0f} s)", flush=True)
         if every:
-            print(row(overlap, "all", every), flush=True)
+            print(row(mode, "all", every), flush=True)
 
 
 if __name__ == "__main__":

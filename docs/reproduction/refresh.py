@@ -10,7 +10,8 @@ import csv
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,10 @@ _SHAPE = re.compile(r"grid dp(?P<dp>\d+) cp(?P<cp>\d+) ep\d+ pp(?P<pp>\d+)")
 _SUMMARY = re.compile(r"(?<=<!-- summary: begin -->\n).*?(?=<!-- summary: end -->)", re.S)
 
 
-def end_rows(results: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[object, ...]]:
+def end_rows(results: Mapping[str, Mapping[str, Any]], scope: Scope) -> Iterator[tuple[object, ...]]:
     """Both ends of every curve of the grid under the paper's assumptions, in the order of `COLUMNS`."""
     grid = [each for each in SERIES if (each.search, each.assumptions) == ("grid", "paper")]
-    for end in curve_ends(curves(Scope(), results, grid)):
+    for end in curve_ends(curves(scope, results, grid)):
         setting, shape = end.curve.setting, _SHAPE.fullmatch(end.point["origin"])
         assert shape is not None
         where = (setting.model, setting.stage, setting.context, setting.hardware, setting.gpus)
@@ -47,12 +48,28 @@ def summary(report: str) -> str:
     return after.split("\n## ", 1)[0].strip() + "\n"
 
 
-def main(folder: Path) -> int:
-    """Exit code 2 where a job failed; nothing is refreshed then."""
+def now_and_then(every_s: float = 30.0) -> Callable[[str], None]:
+    """Progress for a file, which has a line every half minute."""
+    last_s = -every_s
+
+    def say(message: str) -> None:
+        nonlocal last_s
+        if time.monotonic() >= last_s + every_s:
+            last_s = time.monotonic()
+            print(message, file=sys.stderr, flush=True)
+
+    return say
+
+
+def main(folder: Path, scope: Scope | None = None) -> int:
+    """Exit code 2 where a job failed, 130 after Ctrl-C; nothing is refreshed then."""
     folder.mkdir(parents=True, exist_ok=True)
-    progress = Progress()
+    progress = Progress(sink=None if sys.stderr.isatty() else now_and_then())
     try:
-        report, ran = reproduce(tuple(PARTS), folder, progress)
+        report, ran = reproduce(tuple(PARTS), folder, progress, scope=scope)
+    except KeyboardInterrupt:
+        print(f"stopped; the same command goes on with what {folder} has", file=sys.stderr)
+        return 130
     finally:
         progress.done()
     (folder / REPORT).write_text(report, encoding="utf-8")
@@ -64,7 +81,7 @@ def main(folder: Path) -> int:
     with ENDS.open("w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file, lineterminator="\n")
         lines.writerow(COLUMNS)
-        lines.writerows(end_rows(ran.results))
+        lines.writerows(end_rows(ran.results, scope or Scope()))
     page = HERE / "README.md"
     text = page.read_text(encoding="utf-8")
     page.write_text(_SUMMARY.sub(lambda _: summary(report), text), encoding="utf-8")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from rooflang.report.reproduction import attribution, cases, claims, jobs, show_claims, show_tables
 from rooflang.report.reproduction.frontiers import frontier_jobs
 from rooflang.report.reproduction.jobs import Ran
-from rooflang.report.reproduction.setting import Scope
+from rooflang.report.reproduction.setting import Scope, Setting
 from tests.docs.pages import ROOT
 from tests.report.reproduction.curves import point
 
@@ -38,7 +40,7 @@ def run(module: ModuleType, monkeypatch: pytest.MonkeyPatch, folder: Path, **err
     points = [point(8, 600.0, 600.0, origin=GRID), point(512, 400.0, 9000.123456789123, origin=GRID)]
     results = {job.name: {"points": points, "stopped_by": "complete", "refusal": ""}}
 
-    def reproduce(names: object, folder: Path, progress: object) -> tuple[str, Ran]:
+    def reproduce(names: object, folder: Path, progress: object, scope: Scope) -> tuple[str, Ran]:
         (folder / "figures").mkdir()
         for stage in ("prefill", "decode"):
             (folder / "figures" / f"{stage}-grid-paper.png").write_text(stage)
@@ -70,6 +72,35 @@ def test_nothing_is_kept_of_a_run_that_failed(
     assert run(refresh, monkeypatch, tmp_path / "run", **{"points/one": "lost"}) == 2
     assert "old" in (tmp_path / "README.md").read_text()
     assert not (tmp_path / "curve_ends.csv").exists()
+
+
+def test_all_of_it_on_a_small_scale(refresh: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every kind of job, from the run to what the repository keeps; and again from what is there."""
+    asked = {"model": "llama-3.1-8b", "stage": "decode", "context": 2**13, "hardware": "b300", "gpus": 8}
+    setting, layout = Setting(**asked), {"batch": 64, "dp": 8}  # type: ignore[arg-type]
+    monkeypatch.setattr(attribution, "EXAMPLES", (attribution.Example(setting=setting, layout=layout),))
+    case = replace(cases.CASES[2], setting=setting, layout=layout)
+    monkeypatch.setattr(cases, "CASES", (case,))
+    monkeypatch.setattr(claims, "SCOPES", ((8, 4), (8, 8)))
+    monkeypatch.setattr(show_claims, "EXPLAINED", (2**13,))
+    monkeypatch.setattr(show_tables, "GPUS", 8)
+    small = Scope(models=("llama-3.1-8b",), contexts=(2**13,), gpus=(8,), hardware=("b300",), batches=(64,))
+    monkeypatch.setattr(jobs, "_WORTH_A_POOL", 99)  # what was made small here is as large as ever in other processes
+    assert refresh.main(tmp_path / "run", small) == 0
+    page = (tmp_path / "README.md").read_text()
+    for said in (
+        "- Figures 3 and 4: Under `physical` the search has the throughput of the grid or more at 2 of 2 batch sizes",
+        "- The three cases of the paper's agent: Over the grid `optimize` gains under `paper` +",
+        "### Figures 3 and 4",
+        "| llama-3.1-8b | prefill | paper | 1 | 1 | +",
+        "### From `paper` to `physical`",
+        "| `embedding_read` |",
+        "; by the clock, processes 1: ",
+    ):
+        assert said in page
+    assert len((tmp_path / "curve_ends.csv").read_text().splitlines()) == 5
+    assert refresh.main(tmp_path / "run", small) == 0
+    assert "by the clock" not in (tmp_path / "README.md").read_text()
 
 
 def test_the_page_has_a_place_for_the_summary(refresh: ModuleType) -> None:

@@ -16,9 +16,6 @@ from rooflang.search.point import Point, Result
 #: Ways to search, the paper's own first.
 SEARCHES: tuple[Search, ...] = ("grid", "egraph")
 
-#: Batch sizes of the automatic search; the grid is swept at all powers of two.
-BATCHES = tuple(4**k for k in range(9))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
@@ -77,7 +74,7 @@ def frontier_jobs(scope: Scope, series: Iterable[Series] = SERIES) -> Iterator[J
 
 def _limits(scope: Scope) -> dict[str, Any]:
     """What keeps the automatic search to the time that there is."""
-    return {"batch": BATCHES, "effort": scope.effort, "time_limit_s": scope.limit_s}
+    return {"batch": scope.batches, "effort": scope.effort, "time_limit_s": scope.limit_s}
 
 
 def search_setting(**asked: Any) -> dict[str, Any]:
@@ -131,6 +128,6 @@ def _key(point: Point) -> tuple[object, ...]:
 
 def _weight(setting: Setting, series: Series, limit_s: float) -> float:
     """Seconds, roughly, on one core."""
-    layers = {"deepseek-v4-flash": 1.0, "glm-5.3": 2.0, "deepseek-v4-pro": 1.5, "kimi-k3": 5.0}
+    layers = {"deepseek-v4-flash": 1.0, "glm-5.3": 1.5, "deepseek-v4-pro": 1.8, "kimi-k3": 4.0}
     size = layers.get(setting.model, 2.0) * (1.0 if setting.gpus <= 8 else 2.5)
     return 1.5 * size if series.search == "grid" else min(3.0 * size, limit_s)

@@ -64,12 +64,14 @@ class Job:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
     """Results by the name of their job, and the errors of those that have none. `kept` counts what was there before,
-    `took_s` is the processor time of each, whenever and in whichever process it ran."""
+    `took_s` is the processor time of each, whenever and in whichever process it ran. `workers` counts the processes
+    that ran what was not there."""
 
     results: Mapping[str, Json]
     errors: Mapping[str, str] = field(default_factory=dict)
     kept: int = 0
     took_s: Mapping[str, float] = field(default_factory=dict)
+    workers: int = 1
 
     @property
     def cpu_s(self) -> float:
@@ -102,7 +104,8 @@ def run_jobs(jobs: Sequence[Job], store: Store, progress: Progress, *, workers: 
     kept, errors = len(results), {}
     todo.sort(key=lambda each: -each[0].weight)
     count = min(workers or os.cpu_count() or 1, len(todo))
-    run = _inline if count < 2 or len(todo) < _WORTH_A_POOL else _in_processes
+    count = count if len(todo) >= _WORTH_A_POOL else 1
+    run = _inline if count < 2 else _in_processes
     meter = _Meter(todo, progress)
     for job, key, data, error, cpu_s in run(todo, count, meter):
         took_s[job.name] = cpu_s
@@ -111,7 +114,7 @@ def run_jobs(jobs: Sequence[Job], store: Store, progress: Progress, *, workers: 
         else:
             store.put(job.name, key, Kept(data=data, cpu_s=cpu_s))
             results[job.name] = data
-    return Ran(results=results, errors=errors, kept=kept, took_s=took_s)
+    return Ran(results=results, errors=errors, kept=kept, took_s=took_s, workers=max(1, count))
 
 
 _Outcome = tuple[Job, str, Json | None, str, float]

@@ -46,9 +46,11 @@ class Done:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """`jobs` and `show` of a part; `draws` says whether it needs the libraries that draw."""
+    """`jobs` and `show` of a part; `brief`: what the summary has of it beside the sentences that are printed bold, if
+    there is anything; `draws` says whether it needs the libraries that draw."""
 
     title: str
     jobs: Callable[[Scope], Iterable[Job]]
     show: Callable[[Done], str]
+    brief: Callable[[Done], str] | None = None
     draws: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,10 +16,11 @@ from rooflang.report.reproduction.jobs import Ran, run_jobs
 from rooflang.report.reproduction.part import Done, Part
 from rooflang.report.reproduction.points import point_jobs
 from rooflang.report.reproduction.setting import Scope
-from rooflang.report.reproduction.show_assumptions import show_assumptions
+from rooflang.report.reproduction.show_assumptions import brief_assumptions, show_assumptions
 from rooflang.report.reproduction.show_cases import show_cases
 from rooflang.report.reproduction.show_claims import claim_jobs, no_jobs, show_claims, show_needs_of_models
 from rooflang.report.reproduction.show_frontiers import show_frontiers
+from rooflang.report.reproduction.show_gains import brief_gains
 from rooflang.report.reproduction.show_points import show_points
 from rooflang.report.reproduction.show_tables import show_ratios, show_tables, table_jobs
 from rooflang.report.reproduction.store import Store
@@ -38,11 +40,13 @@ PARTS = {
     "tables": Part(title="Tables 7 and 8", jobs=table_jobs, show=show_tables),
     "ratios": Part(title="Ratios of peak decode throughput", jobs=table_jobs, show=show_ratios),
     "points": Part(title="Published points", jobs=point_jobs, show=show_points),
-    "figures": Part(title="Figures 3 and 4", jobs=frontier_jobs, show=show_frontiers, draws=True),
-    "cases": Part(title="The three cases of the paper's agent", jobs=lambda scope: case_jobs(), show=show_cases),
+    "figures": Part(title="Figures 3 and 4", jobs=frontier_jobs, show=show_frontiers, brief=brief_gains, draws=True),
+    "cases": Part(title="The three cases of the paper's agent", jobs=case_jobs, show=show_cases),
     "claims": Part(title="The paper's analysis, checked", jobs=claim_jobs, show=show_claims),
     "needs": Part(title="What explains it", jobs=no_jobs, show=show_needs_of_models, draws=True),
-    "assumptions": Part(title="From `paper` to `physical`", jobs=attribution_jobs, show=show_assumptions),
+    "assumptions": Part(
+        title="From `paper` to `physical`", jobs=attribution_jobs, show=show_assumptions, brief=brief_assumptions
+    ),
 }
 
 
@@ -52,7 +56,7 @@ def reproduce(
     """Compute these parts, keep what each job gives below `folder`, write figures there, and return the report with
     what the jobs did. What is kept from before is not computed again. Raises `RooflangError`, before any work, where a
     library that draws is missing, and `KeyboardInterrupt` after Ctrl-C, all that was finished kept."""
-    asked = scope or Scope()
+    asked, started_s = scope or Scope(), time.monotonic()
     parts = {name: PARTS[name] for name in names}
     if any(part.draws for part in parts.values()):
         check_libraries()
@@ -63,11 +67,14 @@ def reproduce(
     for part in parts.values():
         progress.say(f"writing: {part.title}")
         sections.append(f"## {part.title}\n\n{part.show(done)}\n")
-    return "\n".join([_intro(asked, ran), _in_short(sections, ran), *sections]), ran
+    tables = [f"### {part.title}\n\n{text}\n" for part in parts.values() if part.brief and (text := part.brief(done))]
+    return "\n".join(
+        [_intro(asked, ran), _in_short(sections, ran, time.monotonic() - started_s), *tables, *sections]
+    ), ran
 
 
-def _in_short(sections: Sequence[str], ran: Ran) -> str:
-    """What is printed bold in each part, and the processor time by folder of results."""
+def _in_short(sections: Sequence[str], ran: Ran, elapsed_s: float) -> str:
+    """What is printed bold in each part, and the time by folder of results; by the clock, too, where none was there."""
     lines = []
     for section in sections:
         title = section.splitlines()[0].removeprefix("## ")
@@ -77,7 +84,9 @@ def _in_short(sections: Sequence[str], ran: Ran) -> str:
         folder = name.split("/")[0]
         took_s[folder] = took_s.get(folder, 0.0) + seconds
     parts = ", ".join(f"{folder} {seconds / 60:.1f}" for folder, seconds in took_s.items())
-    lines += [f"- Minutes of one core: {ran.cpu_s / 60:.1f} ({parts})"] if took_s else []
+    if took_s:
+        clock = f"; by the clock, processes {ran.workers}: {elapsed_s / 60:.1f}" if not ran.kept else ""
+        lines.append(f"- Minutes of one core: {ran.cpu_s / 60:.1f} ({parts}){clock}")
     return f"{IN_SHORT}\n\n" + "\n".join(lines) + "\n"
 
 

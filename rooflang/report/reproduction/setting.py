@@ -22,6 +22,9 @@ CONTEXTS = (2**16, 2**20)
 GPUS = (8, 64)
 HARDWARE = ("h200", "gh200", "b300", "gb300")
 
+#: Batch sizes of the automatic search; the grid is swept at all powers of two.
+BATCHES = tuple(4**k for k in range(9))
+
 #: Longest time of the automatic search for one setting. A look takes seconds, so that this is only a stop.
 LIMIT_S = 600.0
 
@@ -72,14 +75,15 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The part of the evaluation that is computed: all of it, or some of the models, GPU counts and platforms; and how
-    hard and how long the automatic search tries in each setting."""
+    """The part of the evaluation that is computed: all of it, or some of the models, GPU counts and platforms; and at
+    which batch sizes, how hard and how long the automatic search tries in each setting."""
 
     models: tuple[str, ...] = MODELS
     stages: tuple[str, ...] = STAGES
     contexts: tuple[int, ...] = CONTEXTS
     gpus: tuple[int, ...] = GPUS
     hardware: tuple[str, ...] = HARDWARE
+    batches: tuple[int, ...] = BATCHES
     effort: Depth = "look"
     limit_s: float = LIMIT_S
 

@@ -5,12 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rooflang.report.markdown import markdown_table
-from rooflang.report.reproduction.attribution import Effects, attributed_examples, differing
+from rooflang.report.reproduction.attribution import Attributed, Effects, attributed_examples, differing
 from rooflang.report.reproduction.part import Done
 from rooflang.units import show_bytes, show_seconds
 
 #: Less than this is no effect.
 _FELT = 5e-4
+
+
+def brief_assumptions(done: Done) -> str:
+    """The table of steps, for the summary; nothing without examples."""
+    examples = attributed_examples(done.results)
+    if not examples:
+        return ""
+    return (
+        "Two numbers for each assumption: by how much longer a step takes if `paper` takes this one from `physical`; "
+        "and by how much longer it takes under `physical` than if that took this one from `paper`. The plans are the "
+        f"grid's:\n\n{_names(examples)}\n\n"
+        f"{_table('step', 'longer by', [each.step for each in examples], show_seconds)}"
+    )
 
 
 def show_assumptions(done: Done) -> str:
@@ -19,7 +32,6 @@ def show_assumptions(done: Done) -> str:
     examples = attributed_examples(done.results)
     if not examples:
         return "No configuration of these models is among the examples."
-    names = "\n".join(f"{number}. {each.example.title}" for number, each in enumerate(examples, start=1))
     steps, peaks = [each.step for each in examples], [each.peak for each in examples]
     silent = [f"`{field}`" for field in differing() if field not in {*_ordered(steps), *_ordered(peaks)}]
     note = f"\n\nWithout effect in all of these: {', '.join(silent)}." if silent else ""
@@ -28,12 +40,16 @@ def show_assumptions(done: Done) -> str:
     return (
         f"{said}The plan is the grid's in each of these configurations, so that nothing but the assumptions "
         "changes:\n\n"
-        f"{names}\n\nTwo numbers for each assumption: by how much longer a step takes if `paper` takes this one from "
-        "`physical`; and by how much longer it takes under `physical` than if that took this one from `paper`. They "
-        "differ where assumptions act on one another: what hides behind something else shows nothing.\n\n"
-        f"{_table('step', 'longer by', steps, show_seconds)}\n\nThe same of the peak of memory on one GPU:\n\n"
+        f"{_names(examples)}\n\nTwo numbers for each assumption: by how much longer a step takes if `paper` takes this "
+        "one from `physical`; and by how much longer it takes under `physical` than if that took this one from "
+        "`paper`. They differ where assumptions act on one another: what hides behind something else shows nothing."
+        f"\n\n{_table('step', 'longer by', steps, show_seconds)}\n\nThe same of the peak of memory on one GPU:\n\n"
         f"{_table('peak', 'more by', peaks, show_bytes)}{note}"
     )
+
+
+def _names(examples: Sequence[Attributed]) -> str:
+    return "\n".join(f"{number}. {each.example.title}" for number, each in enumerate(examples, start=1))
 
 
 def _table(what: str, more: str, effects: Sequence[Effects], show: Callable[[float], str]) -> str:

@@ -13,6 +13,8 @@ from rooflang.units import show_seconds
 def show_cases(done: Done) -> str:
     """One row for each case and profile, then the plans in words and the commands that find them again."""
     cases = found_cases(done.results)
+    if not cases:
+        return "None of the cases is about these models."
     rows = [
         (
             each.case.title,

@@ -23,10 +23,9 @@ from rooflang.report.reproduction.claims import (
 from rooflang.report.reproduction.frontiers import SERIES, frontier_jobs
 from rooflang.report.reproduction.jobs import Job
 from rooflang.report.reproduction.part import Done
-from rooflang.report.reproduction.setting import PROFILES, TITLES, Scope
+from rooflang.report.reproduction.setting import BATCHES, PROFILES, TITLES, Scope
 
-#: Batch sizes and contexts of the tables and plots that explain the models.
-BATCHES = tuple(4**k for k in range(9))
+#: Contexts of the plots that explain the models, and batch sizes of the tables.
 EXPLAINED = tuple(2**k for k in (12, 14, 16, 18, 20))
 _SHOWN = (1, 256, 4096)
 

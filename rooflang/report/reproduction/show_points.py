@@ -21,7 +21,7 @@ def show_points(done: Done) -> str:
     parts = [
         f"The paper and its authors' project page publish points of frontiers; {len(points)} of them, sampled or "
         f"quoted, are simulated here as they are described there. **{good} of {len(points)} ({share:.1%}) agree within "
-        f"{TOLERANCE:.0%}** in throughput and in interactivity; the largest difference is {worst:.2%}.",
+        f"{TOLERANCE:.0%} in throughput and in interactivity; the largest difference is {worst:.2%}.**",
         _by("<model, stage", points, lambda point: f"{TITLES[point.published.setting.model]}, {_stage(point)}"),
         _by("<platform", points, lambda point: TITLES[point.published.setting.hardware]),
         _gh200(points),

@@ -76,7 +76,7 @@ def _row(curve: Curve | None, published: TableRow) -> TableRow | None:
 def show_ratios(done: Done) -> str:
     """Every ratio that the paper prints, computed under both profiles."""
     known = _curves(done)
-    lines, exact = [], 0
+    lines, said, exact = [], [], 0
     for ratio in published_ratios():
         times = {}
         for name in PROFILES:
@@ -90,10 +90,12 @@ def show_ratios(done: Done) -> str:
             physical = f"{times['physical']:.{RATIO_DECIMALS}f}" if "physical" in times else "–"
             figures = (f"{value:.{RATIO_DECIMALS}f}" for value in (printed, ratio.times))
             error = show_error(printed / ratio.times - 1.0)
-            lines.append((ratio.model, ratio.over, show_count(ratio.context), *figures, error, physical))
+            where = (ratio.model, ratio.over, show_count(ratio.context))
+            lines.append((*where, *figures, error, physical))
+            said.append(f"{where[0]} over {where[1]} at {where[2]} {printed} ({error})")
     heads = ("<model", "<over", "context", "computed", "published", "error", "physical")
-    said = f" **{exact} of {len(lines)} ratios are as printed.**" if lines else ""
+    short = f" **{exact} of {len(lines)} ratios are as printed: {'; '.join(said)}.**" if lines else ""
     return (
-        f"Peak decode throughput of one model over that of another, each by the grid on {GPUS} GB300.{said}\n\n"
+        f"Peak decode throughput of one model over that of another, each by the grid on {GPUS} GB300.{short}\n\n"
         + markdown_table(heads, lines)
     )

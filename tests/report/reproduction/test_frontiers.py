@@ -8,8 +8,8 @@ import pytest
 
 from rooflang.errors import CapacityError, LimitReached
 from rooflang.report.reproduction import frontiers
-from rooflang.report.reproduction.frontiers import BATCHES, SERIES, curves, frontier_jobs, search_setting
-from rooflang.report.reproduction.setting import LIMIT_S, Scope
+from rooflang.report.reproduction.frontiers import SERIES, curves, frontier_jobs, search_setting
+from rooflang.report.reproduction.setting import BATCHES, LIMIT_S, Scope
 from tests.report.reproduction.curves import curve, point
 
 ONE = Scope(models=("deepseek-v4-flash",), stages=("decode",), contexts=(2**16,), gpus=(8,), hardware=("b300",))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rooflang.errors import GraphError
-from rooflang.report.reproduction import frontiers, report, show_frontiers
+from rooflang.report.reproduction import report
 from rooflang.report.reproduction.cases import CASES, case_jobs
 from rooflang.report.reproduction.part import Done
 from rooflang.report.reproduction.report import PARTS, reproduce
@@ -20,6 +20,8 @@ from tests.report.reproduction.curves import point
 
 #: One model on one platform.
 SMALL = Scope(models=("deepseek-v4-flash",), stages=("decode",), contexts=(2**16,), gpus=(8,), hardware=("b300",))
+
+PRO = replace(SMALL, models=("deepseek-v4-pro",))
 
 TABLES = Scope(models=("deepseek-v4-flash",), contexts=(2**16,))
 
@@ -61,13 +63,14 @@ def test_ratios_compare_peaks(tmp_path: Path) -> None:
 def test_cases_say_what_was_gained(tmp_path: Path) -> None:
     found = {"step_s": 878.73e-6, "gap": 0.0012, "plan": "experts: expert→8", "mesh": [2, 8]}
     text = PARTS["cases"].show(
-        done("cases", tmp_path, SMALL, paper_plans={"grid_s": 1165.71e-6, "agent_s": 969.39e-6}, searched_plan=found)
+        done("cases", tmp_path, PRO, paper_plans={"grid_s": 1165.71e-6, "agent_s": 969.39e-6}, searched_plan=found)
     )
     assert "1.165 ms" in text or "1,165" in text
     assert "+20.3% (published: +20.3%)" in text
     assert "+32.6%" in text
     assert "--pp 16 --batch 4096 --assumptions paper" in text
-    assert len(list(case_jobs())) == 4 * len(CASES)
+    assert len(list(case_jobs(Scope()))) == 4 * len(CASES)
+    assert PARTS["cases"].show(done("cases", tmp_path, SMALL)) == "None of the cases is about these models."
 
 
 def test_claims_have_verdicts(tmp_path: Path) -> None:
@@ -137,18 +140,19 @@ def test_what_failed_is_said_and_the_rest_is_shown(tmp_path: Path, monkeypatch: 
 def test_real_points_of_one_setting(tmp_path: Path) -> None:
     scope = Scope(models=("deepseek-v4-flash",), contexts=(2**16,), stages=("decode",), gpus=(8,), hardware=("gh200",))
     text, ran = reproduce(("points",), tmp_path, calm(), scope=scope, workers=1)
-    assert "**2 of 2 (100.0%) agree within 1%**" in text
-    assert "- Published points: 2 of 2 (100.0%) agree within 1%\n- Minutes of one core: " in text
-    _, again = reproduce(("points",), tmp_path, calm(), scope=scope, workers=1)
+    assert "**2 of 2 (100.0%) agree within 1% in throughput and in interactivity; the largest " in text
+    assert "- Published points: 2 of 2 (100.0%) agree within 1% in throughput" in text
+    assert "- Minutes of one core: 0." in text
+    assert "; by the clock, processes 1: " in text
+    after, again = reproduce(("points",), tmp_path, calm(), scope=scope, workers=1)
+    assert "by the clock" not in after
     assert again.kept == len(ran.results) == 1
 
 
 @pytest.mark.slow
-def test_a_real_slice_of_the_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frontiers, "BATCHES", (16, 1024))
-    monkeypatch.setattr(show_frontiers, "BATCHES", (16, 1024))
+def test_a_real_slice_of_the_figures(tmp_path: Path) -> None:
     assert report.PARTS["figures"].draws
-    text, ran = reproduce(("figures",), tmp_path, calm(), scope=replace(SMALL, limit_s=300.0))
+    text, ran = reproduce(("figures",), tmp_path, calm(), scope=replace(SMALL, batches=(16, 1024)))
     assert len(ran.results) == 4
     assert "| paper | decode | 1 | 2 | 2 |" in text
     assert "| physical | decode | 1 | 2 | 2 |" in text
