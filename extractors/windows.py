@@ -42,10 +42,10 @@ class Windows:
         while True:
             bound_s, layers = cheapest(self.floors)
             window = self._next(list(pairwise(accumulate(layers, initial=0))))
-            most = len(self._proved) >= _STAGES or perf_counter() > end
-            if self.goal.done(bound_s) or window is None or most:
+            left_s = end - perf_counter()
+            if self.goal.done(bound_s) or window is None or len(self._proved) >= _STAGES or left_s <= 0.0:
                 return
-            self._prove(window)
+            self._prove(window, left_s)
 
     @property
     def _chain(self) -> Chain:
@@ -61,13 +61,15 @@ class Windows:
         first, last = window
         return tuple(float(count[last] - count[first]) for count in self._chain.counts.values())
 
-    def _prove(self, window: _Window) -> None:
+    def _prove(self, window: _Window, limit_s: float) -> None:
         first, last = window
         labels = tuple(label for layer in self._chain.layers[first:last] for label in layer)
         others = ((),) * (len(self._chain.task.stages) - 1)  # each holds a wave, and that is all they count for here
         task, goal = replace(self._chain.task, stages=(labels, *others)), self.goal
         enough_s = min(goal.cutoff_s, goal.value_s / (1.0 + goal.gap))
-        least_s, found = ilp.proved(task, nodes=_NODES, gap=goal.gap, cutoff_s=enough_s, pool=goal.pool)
+        least_s, found = ilp.proved(
+            task, time_limit_s=limit_s, nodes=_NODES, gap=goal.gap, cutoff_s=enough_s, pool=goal.pool
+        )
         self._proved.add(self._blocks(window))
         self.floors = np.maximum(self.floors, np.where(self._contain(window), least_s, 0.0))
         if found is not None:
