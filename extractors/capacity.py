@@ -12,7 +12,7 @@ import numpy as np
 
 from rooflang.cost.tiers import HBM
 from rooflang.extractors.costed import CostedKind
-from rooflang.extractors.layouts import FloatArray
+from rooflang.extractors.layouts import BoolArray, FloatArray
 from rooflang.extractors.memory import (
     common_leaves,
     left_behind,
@@ -23,41 +23,46 @@ from rooflang.extractors.memory import (
     waves,
 )
 from rooflang.extractors.network import Network
-from rooflang.extractors.programme import Row, Shared
+from rooflang.extractors.programme import Level, Row, Sum
 from rooflang.extractors.task import Load, Task
 from rooflang.ir.cut import Spec
 
-#: Leaves that several kernels read and that hold less than this share of the memory in all blocks get no rows.
+#: Kernels, and leaves that several kernels read, that work on or hold less than this share of the memory get no rows.
 _TINY = 1e-6
 
-#: A kernel that works on less than this share of the memory gets no row of its own, unless more is asked for.
-LARGE = 0.01
 
-
-def capacity_rows(net: Network, task: Task, least_share: float = LARGE) -> list[Row]:
+def capacity_rows(net: Network, task: Task, usable: BoolArray, margin: float = 0.0) -> list[Row]:
     """For each stage: what rests in each memory; in HBM what rests there and what the step leaves behind, and what
-    rests there and what any one kernel works on, if that is `least_share` of the memory or more."""
+    rests there and what any one kernel works on. Of the network's columns those that are `usable` count; `margin` is
+    the share of each memory that stays free."""
     rows: list[Row] = []
     seen: set[tuple[tuple[str, int], ...]] = set()
     for load in task.loads:
         key = tuple(sorted(load.counts.items()))
         if key not in seen:
             seen.add(key)
-            rows += _stage_rows(net, task, load, least_share)
+            rows += _stage_rows(net, task, load, usable, 1.0 - margin)
     return rows
 
 
-def _stage_rows(net: Network, task: Task, load: Load, least_share: float) -> Iterator[Row]:
+def _stage_rows(net: Network, task: Task, load: Load, usable: BoolArray, high: float) -> Iterator[Row]:
     for tier in task.costed.tiers:
-        if tier != HBM:
-            yield _row(task, _resident(net, task, load, tier), _common(net, task, load, tier), tier)
-    resident, common = _resident(net, task, load, HBM), _common(net, task, load, HBM)
-    yield _row(task, resident + _left(net, task, load), common)
-    for start, kind in zip(net.mode_start, net.kinds):
-        for value in range(len(kind.values)) if load.counts[kind.kind.name] else ():
-            live = _live(net, task, start, kind, value)
-            if live.max(initial=0.0) > least_share * task.capacity_bytes:
-                yield _row(task, resident + live, common)
+        room = task.room_bytes(tier)
+        levels = [(level, size / room) for level, size in _common(net, task, load, tier)]
+        rests = Level(sums=(_sum(_resident(net, task, load, tier) * usable / room, levels),))
+        yield Row(sum=_sum(np.zeros(net.columns), [(rests, 1.0)]), high=high)
+        if tier == HBM:
+            yield Row(sum=_sum(_left(net, task, load) * usable / room, [(rests, 1.0)]), high=high)
+            for start, kind in zip(net.mode_start, net.kinds):
+                for value in range(len(kind.values)) if load.counts[kind.kind.name] else ():
+                    live = _live(net, task, start, kind, value) * usable / room
+                    if live.max(initial=0.0) > _TINY:
+                        yield Row(sum=_sum(live, [(rests, 1.0)]), high=high)
+
+
+def _sum(values: FloatArray, levels: Sequence[tuple[Level, float]]) -> Sum:
+    columns = np.flatnonzero(values)
+    return Sum(columns=columns, values=values[columns], levels=levels)
 
 
 def _resident(net: Network, task: Task, load: Load, tier: str) -> FloatArray:
@@ -70,7 +75,7 @@ def _resident(net: Network, task: Task, load: Load, tier: str) -> FloatArray:
     return out
 
 
-def _common(net: Network, task: Task, load: Load, tier: str) -> list[tuple[Shared, float]]:
+def _common(net: Network, task: Task, load: Load, tier: str) -> list[tuple[Level, float]]:
     """Leaves that several kernels of a block read, which a memory holds once in each layout, with their bytes."""
     out = []
     for start, kind in zip(net.mode_start, net.kinds):
@@ -85,8 +90,9 @@ def _common(net: Network, task: Task, load: Load, tier: str) -> list[tuple[Share
         for (leaf, spec), by_value in readers.items():
             size = count * float(kind.leaf_bytes[leaf, spec][task.at]) * waves(task, kind, leaf)
             if _TINY * task.room_bytes(tier) < size < np.inf:
-                shared = Shared(readers=tuple(np.array(columns, np.int64) for columns in by_value.values()))
-                out.append((shared, size))
+                read_by = (np.array(columns, np.int64) for columns in by_value.values())
+                sums = tuple(Sum(columns=columns, values=np.ones(len(columns))) for columns in read_by)
+                out.append((Level(sums=sums), size))
     return out
 
 
@@ -121,9 +127,3 @@ def _live(net: Network, task: Task, start: int, kind: CostedKind, value: int) ->
             for number in kind.makers[source]:
                 out[start + number] += output_bytes(kind, kind.modes[number], at, buffers=False)
     return out
-
-
-def _row(task: Task, sizes: FloatArray, common: Sequence[tuple[Shared, float]], tier: str = HBM) -> Row:
-    columns, room = np.flatnonzero(sizes), task.room_bytes(tier)
-    shared = tuple((each, size / room) for each, size in common)
-    return Row(columns=columns, values=sizes[columns] / room, high=1.0, shared=shared)

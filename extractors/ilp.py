@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 
 import numpy as np
 
 from rooflang.errors import CapacityError, LimitReached, PlacementError, RooflangError
 from rooflang.extractors.branch import branched
-from rooflang.extractors.capacity import LARGE, capacity_rows
+from rooflang.extractors.capacity import capacity_rows
 from rooflang.extractors.layouts import FloatArray
 from rooflang.extractors.memory import fullest, least_bytes, overflow
 from rooflang.extractors.network import Network, network
@@ -44,14 +45,17 @@ NODES = 200
 #: The modes of how many of the best plans are first combined anew, and the part of the limits that this may take.
 _PARENTS, _PART = 4, 0.3
 
+#: How many of the best plans have their leaves laid anew, and the share of memories that is left free then, since the
+#: solver's tolerances are as large.
+_LAID, _MARGIN = 2, 3e-6
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Solved:
-    """What the integer programme said, and how large it was; `fits` is false where its plan fills a memory after
-    all."""
+    """What the integer programme said, the plan that it found, and how large it was."""
 
     status: str
-    fits: bool = True
+    found: Decisions | None = None
     bound_s: float = 0.0
     rows: int = 0
     columns: int = 0
@@ -151,21 +155,34 @@ def _look(sweep: Sweep, *, gap: float, worth: float, draft: bool) -> bool:
 
 
 def _solve(task: Task, sweep: Sweep, *, time_limit_s: float, nodes: int, gap: float) -> _Solved:
-    """The integer programme, its plan offered to the sweep. Memory gets rows, which are dense, once it was found
-    short: first for what works on much of it, then, if the plan does not fit by a little, for every kernel."""
+    """The integer programme, its plan offered to the sweep. Memory gets rows once it was found short. First the modes
+    of the best plans known are combined anew, or where memory is short their leaves laid anew."""
     begin, net = perf_counter(), network(task.costed)
     part, whole = ((begin + share * time_limit_s, round(share * nodes)) for share in (_PART, 1.0))
-    if sweep.best is not None and not sweep.tight:
+    run = partial(_run, net, task, sweep, gap=gap)
+    if sweep.tight:
+        for plan in {id(plan): plan for plan in (sweep.best, *sweep.plans(_LAID)) if plan is not None}.values():
+            run(only=_laid_anew(task, plan), limits=part, margin=_MARGIN)
+    elif sweep.best is not None:
         parents = [plan.choices for plan in sweep.plans(_PARENTS)]
         only = {name: {mode for plan in parents for mode in plan[name].values()} for name in task.costed.kinds}
-        _run(net, task, sweep, only=only, limits=part, gap=gap)
+        run(only=only, limits=part)
     while True:
         tight = sweep.tight
-        solved = _run(net, task, sweep, only=None, limits=whole, gap=gap)
-        if tight and not solved.fits:
-            return _run(net, task, sweep, only=None, limits=whole, gap=gap, least_share=0.0)
+        solved = run(limits=whole)
+        if tight and solved.found is not None and not sweep.offer(solved.found):  # by less than the solver notices
+            run(only=_laid_anew(task, solved.found), limits=whole, margin=_MARGIN)
         if tight or not sweep.tight:
             return solved
+
+
+def _laid_anew(task: Task, plan: Decisions) -> dict[str, set[int]]:
+    """The modes of a plan, and those that differ from them only in where leaves rest."""
+    out = {}
+    for name, kind in task.costed.kinds.items():
+        mine = {id(kind.modes[number].mode) for number in plan.choices[name].values()}
+        out[name] = {number for number, mode in enumerate(kind.modes) if id(mode.mode) in mine}
+    return out
 
 
 def _run(
@@ -173,26 +190,29 @@ def _run(
     task: Task,
     sweep: Sweep,
     *,
-    only: Mapping[str, Collection[int]] | None,
     limits: tuple[float, int],
     gap: float,
-    least_share: float = LARGE,
+    only: Mapping[str, Collection[int]] | None = None,
+    margin: float = 0.0,
 ) -> _Solved:
     """One run of the solver until a moment or a number of nodes, unless the plan is good enough already; what it finds
-    is offered to the sweep. Kernels that work on less than that share of a memory get no row."""
+    is offered to the sweep. `margin` is the share of memories that it leaves free."""
     if sweep.done:
         return _Solved(status="optimal")
     tight = sweep.tight
     found = numbers(net, task, frugal=tight, only=only)
     about_s = sweep.value_s if np.isfinite(sweep.value_s) else float(found.local_s.sum(axis=1).max())
-    rows = capacity_rows(net, task, least_share) if tight else ()
+    rows = capacity_rows(net, task, found.usable, margin) if tight else ()
     model = assemble(net, found, task.objective, about_s=about_s, rows=rows)
     start = {} if sweep.best is None else _start(net, model, sweep.best)
     left_s = max(0.0, limits[0] - perf_counter())
     outcome = Solver().solve(model.programme, time_limit_s=left_s, nodes=limits[1], gap=gap, start=start)
+    plan = None if outcome.x is None else _decisions(net, model, outcome.x)
+    if plan is not None:
+        sweep.offer(plan)
     return _Solved(
         status=outcome.status,
-        fits=outcome.x is None or sweep.offer(_decisions(net, model, outcome.x)),
+        found=plan,
         bound_s=model.bound_s(outcome.bound),
         rows=len(model.programme.low),
         columns=len(model.programme.cost),

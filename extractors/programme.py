@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,28 +25,34 @@ TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Shared:
-    """Something that is there if any of several decisions has it: a column h with Σ x[columns] ≤ h for the columns of
-    each decision. Each of `readers` is such columns of the network."""
+class Sum:
+    """values·x[columns] over the network's columns, and some levels times their values."""
 
-    readers: tuple[IntArray, ...]
+    columns: IntArray
+    values: FloatArray
+    levels: Sequence[tuple[Level, float]] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Level:
+    """A further column, from 0 to 1, that is at least each of some sums. What many rows have in common is said once
+    so: rows that repeated it would be dense, which costs the solver most of its time."""
+
+    sums: tuple[Sum, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Row:
-    """A further row: values·x[columns] over the network's columns, and what is shared times its values, is at most
-    `high`."""
+    """A further row: a sum that is at most `high`."""
 
-    columns: IntArray
-    values: FloatArray
+    sum: Sum
     high: float
-    shared: Sequence[tuple[Shared, float]] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Assembled:
-    """A programme; column i of the network is column `place[i]` of it, -1 where it was left out. After those come what
-    is shared, and the objective T. `unit_s` are seconds per unit of its objective."""
+    """A programme; column i of the network is column `place[i]` of it, -1 where it was left out. After those come
+    levels, and the objective T. `unit_s` are seconds per unit of its objective."""
 
     programme: Programme
     place: IntArray
@@ -66,10 +72,10 @@ def assemble(
     net: Network, found: Numbers, objective: Objective, *, about_s: float, rows: Sequence[Row] = ()
 ) -> Assembled:
     """The programme of a task whose objective is about `about_s` seconds, with further rows."""
-    unit_s, shared = about_s / SCALE, dict.fromkeys(each for row in rows for each, _ in row.shared)
+    unit_s, levels = about_s / SCALE, _levels(row.sum for row in rows)
     place = np.where(found.usable, np.cumsum(found.usable) - 1, -1)
     count = int(found.usable.sum())
-    further = ((0, 0), (0, len(shared)))
+    further = ((0, 0), (0, len(levels)))
     local, exposed = (np.pad(table[:, found.usable] / unit_s, further) for table in (found.local_s, found.exposed_s))
     blocks = [_network_rows(net, found, place)]
     both = local + exposed
@@ -79,12 +85,12 @@ def assemble(
         limits = [local, exposed] if objective == "max" else [both]
         blocks.append(_time_rows(np.concatenate(limits)))
         cost = np.append((TIE / len(both) if objective == "max" else 0.0) * both.sum(axis=0), 1.0)
-    blocks += _further_rows(rows, place, {each: count + number for number, each in enumerate(shared)})
+    blocks.append(_further_rows(rows, place, {each: count + number for number, each in enumerate(levels)}))
     row, column, value, low, high = (np.concatenate(parts) for parts in zip(*_stacked(blocks)))
     programme = Programme(
         cost=cost,
-        upper=np.append(np.ones(count + len(shared)), np.inf),
-        integral=np.append(np.flatnonzero(found.usable) < net.integral, np.zeros(len(shared) + 1, bool)),
+        upper=np.append(np.ones(count + len(levels)), np.inf),
+        integral=np.append(np.flatnonzero(found.usable) < net.integral, np.zeros(len(levels) + 1, bool)),
         low=low,
         high=high,
         start=np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(low)))]),
@@ -124,30 +130,33 @@ def _time_rows(limits: FloatArray) -> _Block:
     return row, column, entries[row, column], np.full(rows, -np.inf), np.zeros(rows)
 
 
-def _further_rows(rows: Sequence[Row], place: IntArray, shared: Mapping[Shared, int]) -> Iterator[_Block]:
-    """The rows, and what is shared, which has columns of its own."""
-    whole = [(row.columns[kept], row.values[kept]) for row in rows for kept in [place[row.columns] >= 0]]
-    mine = [np.array([shared[each] for each, _ in row.shared], np.int64) for row in rows]
-    sizes = [np.array([size for _, size in row.shared], np.float64) for row in rows]
-    yield _at_most(
-        [np.append(place[columns], own) for (columns, _), own in zip(whole, mine, strict=True)],
-        [np.append(values, own) for (_, values), own in zip(whole, sizes, strict=True)],
-        np.array([row.high for row in rows], np.float64),
-    )
-    readers = [(place[read][place[read] >= 0], column) for each, column in shared.items() for read in each.readers]
-    yield _at_most(
-        [np.append(read, column) for read, column in readers],
-        [np.append(np.ones(len(read)), -1.0) for read, _ in readers],
-        np.zeros(len(readers)),
-    )
+def _levels(sums: Iterable[Sum]) -> list[Level]:
+    """All levels that sums have, directly or by another level."""
+    found: dict[Level, None] = {}
+    waiting = [level for each in sums for level, _ in each.levels]
+    while waiting:
+        level = waiting.pop()
+        if level not in found:
+            found[level] = None
+            waiting += [other for each in level.sums for other, _ in each.levels]
+    return list(found)
 
 
-def _at_most(columns: Sequence[IntArray], values: Sequence[FloatArray], high: FloatArray) -> _Block:
-    """Rows by their columns and values."""
+def _further_rows(rows: Sequence[Row], place: IntArray, levels: Mapping[Level, int]) -> _Block:
+    """The rows, and what levels are at least."""
+    column: list[IntArray] = []
+    value: list[FloatArray] = []
+    for each, own in [(row.sum, -1) for row in rows] + [(s, at) for level, at in levels.items() for s in level.sums]:
+        kept = place[each.columns] >= 0
+        more = {levels[level]: size for level, size in each.levels} | ({own: -1.0} if own >= 0 else {})
+        column.append(np.concatenate([place[each.columns][kept], np.array(list(more), np.int64)]))
+        value.append(np.concatenate([each.values[kept], np.array(list(more.values()), np.float64)]))
+    high = np.zeros(len(column))
+    high[: len(rows)] = [row.high for row in rows]
     return (
-        np.repeat(np.arange(len(columns)), [len(each) for each in columns]),
-        np.concatenate([*columns, np.zeros(0, np.int64)]),
-        np.concatenate([*values, np.zeros(0)]),
-        np.full(len(columns), -np.inf),
+        np.repeat(np.arange(len(column)), [len(each) for each in column]),
+        np.concatenate([*column, np.zeros(0, np.int64)]),
+        np.concatenate([*value, np.zeros(0)]),
+        np.full(len(column), -np.inf),
         high,
     )
