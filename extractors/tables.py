@@ -51,7 +51,7 @@ class Tables:
 
     def __init__(self, points: int = 1) -> None:
         self.exact = True
-        self._points = np.arange(points)
+        self._points, self._first = np.arange(points), np.zeros(points, np.int64)
         self._count: list[int] = []
         self._tables: list[Table] = []
         self._before: list[Table] = []
@@ -173,10 +173,8 @@ class Tables:
         """The states with which some tables have the least sum at each point, the other variables' being given."""
         total = np.zeros((len(self._points), self._count[variable]))
         for names, table in tables:
-            axis = names.index(variable) + 1
-            which = [place[name] for name in names if name != variable]
-            first = self._points if len(table) > 1 else np.zeros_like(self._points)
-            total += np.minimum(np.moveaxis(table, axis, -1)[(first, *which)], _NEVER)
+            which = [slice(None) if name == variable else place[name] for name in names]
+            total += np.minimum(table[(self._points if len(table) > 1 else self._first, *which)], _NEVER)
         return np.asarray(total.argmin(axis=1))
 
     def _size(self, names: Iterable[int]) -> int:
@@ -194,9 +192,9 @@ class Tables:
         self.exact = False
         scopes = [_scope(tables, variable) for tables in groups]
         joined = [(names, self._join(tables, names)) for names, tables in zip(scopes, groups)]
-        for names, table in _matched(joined, variable):
+        for (names, table), shift in zip(joined, _shifts(joined, variable)):
             rest = tuple(name for name in names if name != variable)
-            self._tables.append((rest, table.min(axis=names.index(variable) + 1)))
+            self._tables.append((rest, _least_shifted(names, table, variable, shift)))
 
     def _groups(self, tables: list[Table], variable: int, limit: int) -> list[list[Table]]:
         if not tables or self._size(_scope(tables, variable)) <= limit:
@@ -213,9 +211,8 @@ class Tables:
 
     def _join(self, tables: Sequence[Table], names: Names) -> FloatArray:
         """The sum of tables over the variables `names`, smallest tables first."""
-        total: FloatArray = np.zeros([1] * (len(names) + 1))
-        for table in sorted(tables, key=lambda t: t[1].size):
-            total = total + _aligned(table, names)
+        parts = [_aligned(table, names) for table in sorted(tables, key=lambda t: t[1].size)]
+        total = sum(parts[1:], parts[0]) if parts else np.zeros([1] * (len(names) + 1))
         return np.broadcast_to(total, (total.shape[0], *(self._count[name] for name in names)))
 
     def _folded(self, tables: Sequence[Table], variable: int) -> Table:
@@ -255,8 +252,7 @@ def _undominated(variable: int, tables: Iterable[Table], count: int) -> BoolArra
     worse = np.zeros((1, count, count))  # [p, i, k]: how much worse than i, at point p, k can be at most
     for names, table in tables:
         if variable in names:
-            flat = np.moveaxis(table, names.index(variable) + 1, 1)
-            flat = flat.reshape(*flat.shape[:2], -1)
+            flat = _by_state(names, table, variable)
             cost = np.minimum(flat, _NEVER)
             # Where i is impossible, it cannot be the better one.
             base = np.where(np.isinf(flat), 2.0 * _NEVER, flat)
@@ -267,6 +263,13 @@ def _undominated(variable: int, tables: Iterable[Table], count: int) -> BoolArra
     good = ~beaten.any(axis=1)
     good[0] |= not good.any()  # all are impossible
     return np.asarray(good)
+
+
+def _by_state(names: Names, table: FloatArray, variable: int) -> FloatArray:
+    """The entries by point, state of a variable, and states of all others."""
+    axis = names.index(variable) + 1
+    others = (each for each in range(1, table.ndim) if each != axis)
+    return table.transpose(0, axis, *others).reshape(len(table), table.shape[axis], -1)
 
 
 def _fold(parts: Sequence[FloatArray], count: int, least: FloatArray) -> None:
@@ -290,19 +293,27 @@ def _aligned(table: Table, order: Sequence[int]) -> FloatArray:
     return moved.reshape([len(moved), *(next(shape) if name in names else 1 for name in order)])
 
 
-def _matched(groups: list[Table], variable: int) -> list[Table]:
-    """The groups with costs moved between them, so that each has the same minimum for each state of the variable. Their
-    sum stays, and the sum of their minima grows (moment matching: Ihler and others, 2012)."""
-    least = []
-    for names, table in groups:
-        flat = np.moveaxis(table, names.index(variable) + 1, 1)
-        least.append(flat.reshape(*flat.shape[:2], -1).min(axis=2))
+def _shifts(groups: Sequence[Table], variable: int) -> list[FloatArray]:
+    """What is added to each group by point and state of the variable, so that all have the same minimum for each. The
+    groups' sum stays, and the sum of their minima grows (moment matching: Ihler and others, 2012)."""
+    least = [_least(names, table, variable) for names, table in groups]
     mean = sum(least[1:], least[0]) / len(least)  # infinite where any group says that the state is impossible
-    out = []
-    for (names, table), own in zip(groups, least):
-        shift = np.where(np.isinf(mean), np.inf, mean - np.where(np.isinf(own), 0.0, own))
-        out.append((names, table + shift.reshape([len(shift), *(-1 if name == variable else 1 for name in names)])))
-    return out
+    return [np.where(np.isinf(mean), np.inf, mean - np.where(np.isinf(own), 0.0, own)) for own in least]
+
+
+def _least(names: Names, table: FloatArray, variable: int) -> FloatArray:
+    """The minimum by point and state of a variable: over the others before it, then over those after it."""
+    axis = names.index(variable) + 1
+    flat = table.reshape(len(table), math.prod(table.shape[1:axis]), table.shape[axis], -1)
+    return np.asarray((flat.min(axis=1) if flat.shape[1] > 1 else flat[:, 0]).min(axis=2))
+
+
+def _least_shifted(names: Names, table: FloatArray, variable: int, shift: FloatArray) -> FloatArray:
+    """The minimum over a variable of a table to which the shift of each state is added; the sum is never written."""
+    moved = np.moveaxis(table, names.index(variable) + 1, 1)
+    least = np.empty((max(len(table), len(shift)), *moved.shape[2:]))
+    _fold((moved, shift.reshape(*shift.shape, *[1] * (table.ndim - 2))), moved.shape[1], least)
+    return least
 
 
 def _scope(tables: Iterable[Table], variable: int) -> Names:
