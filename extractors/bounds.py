@@ -33,9 +33,10 @@ def quick_bounds_s(task: Task, *, repartition: bool = False) -> FloatArray:
     """
     shares = np.array([0.5]) if task.objective == "sum" else _SHARES
     best = np.max([_priced(task, shares, price, repartition) for price in _prices(task)], axis=0)
-    least = least_bytes(task)
     if repartition and len(task.stages) > 1:
         least = _least_slowest(task, {name: least_rest_bytes(task, kind) for name, kind in task.costed.kinds.items()})
+    else:
+        least = least_bytes(task)
     return np.where(least <= task.all_room_bytes, best, np.inf)
 
 

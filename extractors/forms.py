@@ -14,7 +14,7 @@ import numpy as np
 
 from rooflang.cost.tiers import HBM
 from rooflang.extractors.costed import CostedGraph, CostedKind
-from rooflang.extractors.layouts import BoolArray, FloatArray, IntArray
+from rooflang.extractors.layouts import BoolArray, Closure, FloatArray, IntArray
 from rooflang.extractors.memory import common_leaves, operand_bytes, output_bytes
 from rooflang.extractors.menus import Wants, menus
 from rooflang.extractors.readers import Keep, Reader, Readers, needed_values, readers_of, usable_modes
@@ -137,11 +137,14 @@ class KindForm:
     def _make(self, index: int, usable: BoolArray) -> None:
         kind, optional = self.kind, index not in self._needed
         modes = [mode for mode in kind.makers[index] if usable[:, mode].any()]
-        local, exposed = (table[np.ix_(modes, self.ats)].T for table in (kind.local_s, kind.exposed_s))
-        never = np.where(usable[:, modes], 0.0, np.inf)
-        local, exposed = np.where(np.isinf(never), 0.0, local), np.where(np.isinf(never), 0.0, exposed)
+        good = usable[:, modes]
+        local, exposed = (
+            np.where(good, table[np.ix_(modes, self.ats)].T, 0.0) for table in (kind.local_s, kind.exposed_s)
+        )
+        never = np.where(good, 0.0, np.inf)
         if optional:
-            local, exposed, never = (np.pad(table, ((0, 0), (0, 1))) for table in (local, exposed, never))
+            unmade = np.zeros((len(self.ats), 1))
+            local, exposed, never = (np.concatenate([table, unmade], axis=1) for table in (local, exposed, never))
         variable = self._variable(len(modes) + optional)
         self.makes[index] = (variable, tuple(modes))
         self._parts.append(_Part(names=(variable,), local_s=local, exposed_s=exposed, fixed=_where_needed(never)))
@@ -189,9 +192,8 @@ class KindForm:
         source, made, optional = self._source(index)
         wishes = [self._wish(index, reader) for reader in found.readers]
         if found.alternatives:
-            seconds = np.moveaxis(closure.seconds[:, :, list(self.ats)], 2, 0)
             for variable, wants in wishes:
-                self._pair(source, made, optional, variable, wants, seconds)
+                self._pair(source, made, optional, variable, wants, closure)
             return
         ready = [menus(closure, _wants(wishes, found.rivals), at) for at in self.ats]
         serves = ready[0].serves
@@ -202,10 +204,11 @@ class KindForm:
             self._parts.append(_Part(names=(between, variable), fixed=serving(serves, wants)[None]))
 
     def _pair(
-        self, source: int, made: list[int], optional: bool, variable: int, wants: list[int], seconds: FloatArray
+        self, source: int, made: list[int], optional: bool, variable: int, wants: list[int], closure: Closure
     ) -> None:
         layouts = np.array(wants, np.int64)
-        table = np.where(layouts < 0, 0.0, seconds[:, made][:, :, np.maximum(layouts, 0)])
+        seconds = closure.seconds[np.ix_(made, np.maximum(layouts, 0), self.ats)].transpose(2, 0, 1)
+        table = np.where(layouts < 0, 0.0, seconds)
         if source == variable:
             # What arrives by a port group leaves by the same one.
             self._cost((source,), np.diagonal(table, axis1=1, axis2=2), False, layouts < 0)

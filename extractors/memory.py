@@ -248,10 +248,9 @@ def least_rest_bytes(task: Task, kind: CostedKind) -> FloatArray:
     """What the leaves of one block occupy at least (b,); those that others read too are left out."""
     common = common_leaves(task.costed)
     sizes: dict[str, FloatArray] = {}
-    runs = np.isfinite(kind.local_s)
-    for (leaf, spec), modes in kind.shape.reads_of.items():
+    reads = kind.shape.leaf_reads
+    for (leaf, spec), possible in zip(reads.rests, reads.any_of(np.isfinite(kind.local_s))):
         if (kind.kind.name, leaf) not in common:
-            size = kind.leaf_bytes[leaf, spec] * waves(task, kind, leaf)
-            size = np.where(runs[list(modes)].any(axis=0), size, np.inf)
+            size = np.where(possible, kind.leaf_bytes[leaf, spec] * waves(task, kind, leaf), np.inf)
             sizes[leaf] = np.minimum(sizes[leaf], size) if leaf in sizes else size
     return sum(sizes.values(), np.zeros(len(task.costed.batches)))

@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from rooflang.cost.tiers import HBM
-from rooflang.extractors.layouts import Places
+from rooflang.extractors.layouts import BoolArray, IntArray, Places
 from rooflang.extractors.resting import Kernel, shared_leaves
 from rooflang.ir.blocks import BlockKind
 from rooflang.ir.cut import Spec
@@ -77,6 +79,22 @@ class Held:
     alike: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LeafReads:
+    """Leaves and the layouts in which they rest, leaf by leaf; the `modes` that read each, by number, one after the
+    other from its place in `starts` on."""
+
+    rests: tuple[tuple[str, Spec], ...]
+    modes: IntArray
+    starts: IntArray
+
+    def any_of(self, modes: BoolArray) -> BoolArray:
+        """For each leaf in a layout: does any of its modes have what `modes` (modes, b) says of them? (rests, b)"""
+        if not self.rests:
+            return np.zeros((0, modes.shape[1]), bool)
+        return np.asarray(np.logical_or.reduceat(modes[self.modes], self.starts))
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Shape:
     """One kind of block: its values, its modes, and what its leaves may be held as. `aliases` are the identities that
@@ -108,13 +126,16 @@ class Shape:
         return shared_leaves(kernels, {value.tensor.name for value in self.values if value.exits})
 
     @cached_property
-    def reads_of(self) -> Mapping[tuple[str, Spec], tuple[int, ...]]:
-        """By leaf, and the layout in which it rests, the numbers of the modes that read it so, leaf by leaf."""
+    def leaf_reads(self) -> LeafReads:
+        """Which modes read which leaf in which layout."""
         found: dict[tuple[str, Spec], list[int]] = {}
         for number, mode in enumerate(self.modes):
             for read in mode.leaves:
                 found.setdefault((read.leaf, read.spec), []).append(number)
-        return {key: tuple(found[key]) for key in sorted(found)}
+        rests = sorted(found)
+        modes = [number for rest in rests for number in found[rest]]
+        starts = np.cumsum([0, *(len(found[rest]) for rest in rests[:-1])])
+        return LeafReads(rests=tuple(rests), modes=np.array(modes, np.int64), starts=starts)
 
     @cached_property
     def makers(self) -> tuple[tuple[int, ...], ...]:
