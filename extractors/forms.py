@@ -206,8 +206,8 @@ class KindForm:
     def _pair(
         self, source: int, made: list[int], optional: bool, variable: int, wants: list[int], closure: Closure
     ) -> None:
-        layouts = np.array(wants, np.int64)
-        seconds = closure.seconds[np.ix_(made, np.maximum(layouts, 0), self.ats)].transpose(2, 0, 1)
+        before, layouts, ats = (np.array(each, np.int64) for each in (made, wants, self.ats))
+        seconds = closure.seconds[np.ix_(before, np.maximum(layouts, 0), ats)].transpose(2, 0, 1)
         table = np.where(layouts < 0, 0.0, seconds)
         if source == variable:
             # What arrives by a port group leaves by the same one.
