@@ -18,7 +18,7 @@ from rooflang.extractors.dual import Dual
 from rooflang.extractors.footprint import Footprint
 from rooflang.extractors.forms import Points, Weights
 from rooflang.extractors.layouts import BoolArray, FloatArray
-from rooflang.extractors.plans import block_s
+from rooflang.extractors.pool import Pool
 from rooflang.extractors.squeeze import priced
 from rooflang.extractors.task import Decisions, Send, Stages, Task
 from rooflang.ir.cut import Spec
@@ -44,6 +44,7 @@ class Chain:
     """
 
     task: Task
+    pool: Pool | None = None
     _plans: dict[int, tuple[Decisions, _Known]] = field(default_factory=dict)
     _sent: dict[object, FloatArray] = field(default_factory=dict)
 
@@ -77,7 +78,8 @@ class Chain:
     def known(self, chosen: Decisions) -> _Known:
         """What is known of a plan whatever the partition, worked out once."""
         if id(chosen) not in self._plans:
-            seconds = {n: block_s(kind, chosen.choices[n], chosen.boundary) for n, kind in self.costed.kinds.items()}
+            blocks = self.pool or Pool(costed=self.costed)
+            seconds = {n: blocks.block_s(n, chosen.choices[n], chosen.boundary) for n in self.costed.kinds}
             self._plans[id(chosen)] = chosen, (seconds, Footprint.of(self.task, chosen))
         return self._plans[id(chosen)][1]
 

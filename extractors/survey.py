@@ -60,7 +60,7 @@ class Survey:
 
     @cached_property
     def _chain(self) -> Chain:
-        return Chain(task=self.task)
+        return Chain(task=self.task, pool=self.pool)
 
     @classmethod
     def of(cls, task: Task, quick_s: FloatArray, *, repartition: bool = True) -> Survey:
