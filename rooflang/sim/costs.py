@@ -5,6 +5,7 @@ from __future__ import annotations
 from rooflang.cost.alike import Alike
 from rooflang.cost.model import CostModel
 from rooflang.cost.record import Cost
+from rooflang.ir.tensor import Num
 from rooflang.place.lower import LiftedOp
 
 
@@ -17,6 +18,7 @@ class LiftedCosts:
         self._alike = Alike(cost.partial_scale)
         self._known: dict[object, Cost] = {}
         self._fresh: dict[object, Cost] = {}
+        self._seconds: dict[int, tuple[Num, Num]] = {}
 
     def of(self, lifted: LiftedOp) -> Cost:
         """The cost on one rank; infinite where extents do not divide."""
@@ -26,6 +28,13 @@ class LiftedCosts:
         if key not in self._known:
             self._known[key] = self._cost(lifted)
         return self._known[key]
+
+    def seconds(self, lifted: LiftedOp) -> tuple[Num, Num]:
+        """Its local and exposed time on one rank."""
+        cost = self.of(lifted)
+        if id(cost) not in self._seconds:  # the tables keep every record, and so its id
+            self._seconds[id(cost)] = cost.local_s, cost.exposed_s
+        return self._seconds[id(cost)]
 
     def _cost(self, lifted: LiftedOp) -> Cost:
         mode, transfer = lifted.mode, lifted.transfer

@@ -172,10 +172,10 @@ class BlockRuns:
         local, exposed = np.zeros(self._sizes.batches), np.zeros(self._sizes.batches)
         levels: set[str] = set()
         for op in placed.ops:
-            cost = self._costs.of(op)
-            local = local + cost.local_s
-            exposed = exposed + cost.exposed_s
-            levels.update(cost.levels_s)
+            local_s, exposed_s = self._costs.seconds(op)
+            local = local + local_s
+            exposed = exposed + exposed_s
+            levels.update(self._costs.of(op).levels_s)
         made = {op.write for op in placed.ops}
         arriving = {*self.inputs, *self.leaves}
         shared = arriving | {source for _, source, _ in self.outputs}
