@@ -114,7 +114,8 @@ def _screen(
         sweep.count(configurations=len(batches))
         try:
             graph = problem.graph.resized(batch=quantum) if problem.has_batch else problem.graph
-            plan = grid_plan(graph, problem.cluster, dp=dp, cp=cp, pp=pp, partition_layers=fixed.partition)
+            layers, blocks = fixed.partition, problem.blocks
+            plan = grid_plan(graph, problem.cluster, dp=dp, cp=cp, pp=pp, partition_layers=layers, blocks=blocks)
         except PlacementError:
             sweep.count(impossible=len(batches))
             continue

@@ -58,7 +58,7 @@ def attribution_jobs(scope: Scope) -> Iterator[Job]:
                 name=f"assumptions/{example.setting.stem}-{example.layout['batch']}",
                 work=attributed,
                 asked={**example.setting.asked(), "assumptions": "paper", "layout": dict(example.layout)},
-                weight=60.0 if example.setting.model == "kimi-k3" else 25.0,
+                weight=18.0 if example.setting.model == "kimi-k3" else 7.0,
             )
 
 

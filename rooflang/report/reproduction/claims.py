@@ -43,7 +43,7 @@ def scope_jobs(scope: Scope) -> Iterator[Job]:
                         name=f"claims/{setting.stem}-domain-{domain}-{assumptions}",
                         work=scoped_peak,
                         asked={**setting.asked(), "domain": domain, "assumptions": assumptions},
-                        weight=10.0 if model == "kimi-k3" else 4.0,
+                        weight=3.5 if model == "kimi-k3" else 1.5,
                     )
 
 

@@ -123,7 +123,7 @@ def point_jobs(scope: Scope) -> Iterator[Job]:
                 name=f"points/{setting.stem}",
                 work=simulate_points,
                 asked={**setting.asked(), "assumptions": "paper", "layouts": layouts},
-                weight=len(layouts) * (3.0 if setting.model == "kimi-k3" else 1.0),
+                weight=len(layouts) * (0.6 if setting.model == "kimi-k3" else 0.2),
             )
 
 

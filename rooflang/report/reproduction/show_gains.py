@@ -23,7 +23,9 @@ def brief_gains(done: Done) -> str:
     for model, stage, profile in product(done.scope.models, done.scope.stages, PROFILES):
         found = _found(done, stage=stage, assumptions=profile, model=model)
         if found.gains:
-            rows.append((TITLES.get(model, model), stage, profile, *_figures(found), _where(found.largest, model)))
+            rows.append(
+                (TITLES.get(model, model), stage, profile, *_figures(found), _where(found.largest, f"{model} {stage}"))
+            )
     if not rows:
         return ""
     heads = ("<model", "<stage", "<profile", *_FIGURES, "<most where")
@@ -95,9 +97,9 @@ def _figures(found: Gains) -> tuple[str, ...]:
     return (*(f"{count:,}" for count in counts), *(show_share_signed(value) for value in values))
 
 
-def _where(gain: Gain, model: str = "") -> str:
-    """The setting and the batch size; without its model where that is said beside it."""
-    return f"{str(gain.grid.setting).removeprefix(model).strip()}, batch {show_count(gain.batch)}"
+def _where(gain: Gain, said: str = "") -> str:
+    """The setting and the batch size, without its beginning where that is said beside it."""
+    return f"{str(gain.grid.setting).removeprefix(said).strip()}, batch {show_count(gain.batch)}"
 
 
 def show_share_signed(value: float) -> str:
