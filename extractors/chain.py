@@ -40,7 +40,7 @@ class Chain:
     """The layers of a graph in their order, to be cut into as many stages as `task` has.
 
     Layer i is what a stage runs that has just that layer, blocks that are no layers included. Tables have the shape
-    (layers + 1, layers + 1): row i, column j is the stage of the layers i … j − 1.
+    (layers + 1, layers + 1): row i, column j is the stage of the layers i … j − 1. A `pool` may know what blocks take.
     """
 
     task: Task

@@ -77,5 +77,6 @@ def _key(mode: Mode) -> object:
     return (mode.op.name, mode.op.kind, tuple(map(_replicated, mode.operands)), _replicated(mode.out))
 
 
+@lru_cache(maxsize=4096)
 def _replicated(spec: Spec) -> Spec:
     return tuple(REPLICATED if entry == OWNER else entry for entry in spec)
