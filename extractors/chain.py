@@ -17,10 +17,12 @@ from rooflang.extractors.costed import CostedGraph
 from rooflang.extractors.dual import Dual
 from rooflang.extractors.footprint import Footprint
 from rooflang.extractors.forms import Points, Weights
+from rooflang.extractors.itself import Itself
 from rooflang.extractors.layouts import BoolArray, FloatArray
 from rooflang.extractors.pool import Pool
 from rooflang.extractors.squeeze import priced
-from rooflang.extractors.task import Decisions, Send, Stages, Task
+from rooflang.extractors.task import Decisions, Send, Stages, Task, sends_of
+from rooflang.ir.blocks import Blocks
 from rooflang.ir.cut import Spec
 from rooflang.place.grid import balanced, layer_labels, partition
 
@@ -53,19 +55,23 @@ class Chain:
         return self.task.costed
 
     @property
+    def _blocks(self) -> Itself[Blocks]:
+        return Itself(self.costed.blocks)
+
+    @property
     def layers(self) -> Stages:
         """The block labels of each layer."""
-        return _layers(self.costed)
+        return _layers(self._blocks)
 
     @property
     def counts(self) -> Mapping[str, FloatArray]:
         """For each kind of block how many there are before each layer, (layers + 1,)."""
-        return _counts(self.costed)
+        return _counts(self._blocks)
 
     @property
     def sends(self) -> tuple[tuple[Send, ...], ...]:
         """What has to be sent where the chain is cut after i layers; nothing at its ends."""
-        return _sends(self.costed)
+        return _sends(self._blocks)
 
     @cached_property
     def levels(self) -> tuple[str, ...]:
@@ -155,7 +161,7 @@ class Chain:
 
     def _sends_s(self, stage: int, boundary: Mapping[int, Spec]) -> FloatArray:
         """Seconds that a stage sends, by where it ends, (layers + 1, b)."""
-        key = (self.levels[stage], tuple(boundary.get(group) for group in _groups(self.costed)))
+        key = (self.levels[stage], tuple(boundary.get(group) for group in _groups(self._blocks)))
         if key not in self._sent:
             self._sent[key] = self._by_end(stage, lambda send: self.task.sends_s(send, boundary[send.group]))
         return self._sent[key]
@@ -181,30 +187,31 @@ class Chain:
         return out
 
 
-@lru_cache(maxsize=64)
-def _layers(costed: CostedGraph) -> Stages:
-    return partition(costed.blocks, [1] * len(layer_labels(costed.blocks)))
+@lru_cache(maxsize=16)
+def _layers(blocks: Itself[Blocks]) -> Stages:
+    return partition(blocks.record, [1] * len(layer_labels(blocks.record)))
 
 
-@lru_cache(maxsize=64)
-def _counts(costed: CostedGraph) -> Mapping[str, FloatArray]:
-    each = [costed.blocks.counts(labels) for labels in _layers(costed)]
-    return {kind: np.concatenate([[0.0], np.cumsum([counts[kind] for counts in each])]) for kind in costed.kinds}
+@lru_cache(maxsize=16)
+def _counts(blocks: Itself[Blocks]) -> Mapping[str, FloatArray]:
+    each = [blocks.record.counts(labels) for labels in _layers(blocks)]
+    kinds = (kind.name for kind in blocks.record.kinds)
+    return {kind: np.concatenate([[0.0], np.cumsum([counts[kind] for counts in each])]) for kind in kinds}
 
 
-@lru_cache(maxsize=64)
-def _sends(costed: CostedGraph) -> tuple[tuple[Send, ...], ...]:
-    layers, out = _layers(costed), list[tuple[Send, ...]]([()])
+@lru_cache(maxsize=16)
+def _sends(blocks: Itself[Blocks]) -> tuple[tuple[Send, ...], ...]:
+    layers, out = _layers(blocks), list[tuple[Send, ...]]([()])
     for cut in range(1, len(layers)):
         halves = tuple(tuple(label for labels in part for label in labels) for part in (layers[:cut], layers[cut:]))
-        out.append(Task(costed=costed, at=0, stages=halves).loads[0].sends)
+        out.append(sends_of(blocks.record, halves, 0))
     return (*out, ())
 
 
-@lru_cache(maxsize=64)
-def _groups(costed: CostedGraph) -> tuple[int, ...]:
+@lru_cache(maxsize=16)
+def _groups(blocks: Itself[Blocks]) -> tuple[int, ...]:
     """The port groups that are sent where the chain is cut."""
-    return tuple(sorted({send.group for sends in _sends(costed) for send in sends}))
+    return tuple(sorted({send.group for sends in _sends(blocks) for send in sends}))
 
 
 def cheapest(tables: Sequence[FloatArray] | FloatArray) -> tuple[float, tuple[int, ...]]:

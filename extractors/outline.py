@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from rooflang.cost.alike import Alike
 from rooflang.cost.tiers import HBM
 from rooflang.eqsat import FrozenBlock
 from rooflang.errors import PlacementError
+from rooflang.extractors.itself import Itself
 from rooflang.extractors.layouts import BoolArray, IntArray, Place, Places
 from rooflang.extractors.names import Names
 from rooflang.extractors.resting import AS_READ, Rest, Resting, once_made
@@ -26,8 +26,6 @@ from rooflang.ir.cut import OWNER, REPLICATED, Spec
 from rooflang.ir.layout import Mode, Transfer
 from rooflang.ir.op import op_kind
 from rooflang.ir.tensor import RESIDENT_ROLES, Tensor
-
-T = TypeVar("T")
 
 
 class Numbers:
@@ -213,30 +211,15 @@ class Outlines:
 
         Raises `PlacementError` when two kinds of block have no layout in common for what passes between them.
         """
-        return _outlines(_Itself(blocks), tuple(_Itself(frozen[kind.name]) for kind in blocks.kinds),
+        return _outlines(Itself(blocks), tuple(Itself(frozen[kind.name]) for kind in blocks.kinds),
                          tuple(scale.items()), tiers)  # fmt: skip
-
-
-class _Itself(Generic[T]):
-    """A record as a key that equals only itself."""
-
-    __slots__ = ("record",)
-
-    def __init__(self, record: T) -> None:
-        self.record = record
-
-    def __hash__(self) -> int:
-        return id(self.record)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Itself) and self.record is other.record
 
 
 #: Some are kept: of a model on one and on two axes, with leaves in HBM and elsewhere.
 @lru_cache(maxsize=6)
 def _outlines(
-    blocks: _Itself[Blocks],
-    frozen: tuple[_Itself[FrozenBlock], ...],
+    blocks: Itself[Blocks],
+    frozen: tuple[Itself[FrozenBlock], ...],
     scale: tuple[tuple[str, float], ...],
     tiers: tuple[str, ...],
 ) -> Outlines:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Literal
@@ -14,6 +14,7 @@ from rooflang.errors import PlacementError
 from rooflang.extractors.costed import CostedGraph
 from rooflang.extractors.layouts import FloatArray
 from rooflang.hw.mesh import Mesh
+from rooflang.ir.blocks import Blocks
 from rooflang.ir.cut import Spec
 from rooflang.ir.layout import Mode
 from rooflang.ir.tensor import Role, Tensor
@@ -123,25 +124,11 @@ class Task:
 
     def _load(self, stage: int) -> Load:
         labels = self.stages[stage]
-        return Load(labels=labels, counts=self.costed.blocks.counts(labels), sends=tuple(self._sends(stage)))
-
-    def _sends(self, stage: int) -> Sequence[Send]:
-        """Ports that were made up to this stage and are read in a later one, as `place.lower` sends them."""
-        blocks = self.costed.blocks
-        made = {
-            blocks.rename[label][port.name]
-            for labels in self.stages[: stage + 1]
-            for label in labels
-            for port in blocks.by_name[blocks.kind_of[label]].outputs
-        }
-        found: dict[str, Send] = {}
-        for label in (label for labels in self.stages[stage + 1 :] for label in labels):
-            kind = blocks.by_name[blocks.kind_of[label]]
-            for port in kind.inputs:
-                actual = blocks.rename[label][port.name]
-                if actual in made:
-                    found[actual] = Send(group=blocks.port_group[(kind.name, port.name)], tensor=port, stage=stage)
-        return list(found.values())
+        return Load(
+            labels=labels,
+            counts=self.costed.blocks.counts(labels),
+            sends=sends_of(self.costed.blocks, self.stages, stage),
+        )
 
     def send_s(self, send: Send, spec: Spec) -> float:
         """Seconds of a send in that layout; infinite where the extents do not divide."""
@@ -150,6 +137,24 @@ class Task:
     def sends_s(self, send: Send, spec: Spec) -> FloatArray:
         """As `send_s`, at all batch sizes."""
         return _sends_s(self.costed, send, spec)
+
+
+def sends_of(blocks: Blocks, stages: Stages, stage: int) -> tuple[Send, ...]:
+    """Ports that were made up to a stage and are read in a later one, as `place.lower` sends them."""
+    made = {
+        blocks.rename[label][port.name]
+        for labels in stages[: stage + 1]
+        for label in labels
+        for port in blocks.by_name[blocks.kind_of[label]].outputs
+    }
+    found: dict[str, Send] = {}
+    for label in (label for labels in stages[stage + 1 :] for label in labels):
+        kind = blocks.by_name[blocks.kind_of[label]]
+        for port in kind.inputs:
+            actual = blocks.rename[label][port.name]
+            if actual in made:
+                found[actual] = Send(group=blocks.port_group[(kind.name, port.name)], tensor=port, stage=stage)
+    return tuple(found.values())
 
 
 @lru_cache(maxsize=4096)
