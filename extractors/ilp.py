@@ -45,6 +45,10 @@ NODES = 200
 #: The modes of how many of the best plans are first combined anew, and the part of the limits that this may take.
 _PARENTS, _PART = 4, 0.3
 
+#: Columns of a programme with rows of memory beyond which it is not run if there is a plan: its linear relaxation alone
+#: takes minutes.
+WIDE = 60_000
+
 #: How many of the best plans have their leaves laid anew, and the share of memories that is left free then, since the
 #: solver's tolerances are as large.
 _LAID, _MARGIN = 2, 3e-6
@@ -169,6 +173,8 @@ def _solve(task: Task, sweep: Sweep, *, time_limit_s: float, nodes: int, gap: fl
         run(only=only, limits=part)
     while True:
         tight = sweep.tight
+        if tight and net.columns > WIDE and sweep.best is not None:
+            return _Solved(status="heuristic")
         solved = run(limits=whole)
         if tight and solved.found is not None and not sweep.offer(solved.found):  # by less than the solver notices
             run(only=_laid_anew(task, solved.found), limits=whole, margin=_MARGIN)

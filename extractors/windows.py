@@ -19,10 +19,11 @@ import numpy as np
 from rooflang.extractors import ilp
 from rooflang.extractors.chain import Chain, cheapest
 from rooflang.extractors.layouts import BoolArray, FloatArray
+from rooflang.extractors.network import network
 from rooflang.extractors.partitions import Partitions
 
-#: Stages that are proved at most, and the nodes of the integer programme's search tree for each.
-_STAGES, _NODES = 16, 40
+#: Stages that are proved at most, columns of their integer programmes in all, and the nodes of a search tree.
+_STAGES, _COLUMNS, _NODES = 16, 120_000, 40
 
 #: Layers from one to before another one.
 _Window = tuple[int, int]
@@ -39,11 +40,12 @@ class Windows:
 
     def run(self, end: float) -> None:
         """Prove stages until the goal is reached or nothing more is to be had, or until a moment."""
+        most = min(_STAGES, max(1, _COLUMNS // network(self._chain.costed).columns))
         while True:
             bound_s, layers = cheapest(self.floors)
             window = self._next(list(pairwise(accumulate(layers, initial=0))))
             left_s = end - perf_counter()
-            if self.goal.done(bound_s) or window is None or len(self._proved) >= _STAGES or left_s <= 0.0:
+            if self.goal.done(bound_s) or window is None or len(self._proved) >= most or left_s <= 0.0:
                 return
             self._prove(window, left_s)
 
