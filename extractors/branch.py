@@ -181,6 +181,7 @@ class Branching:
     _fronts: Fronts = field(default_factory=Fronts)
     _seen: set[object] = field(default_factory=set)
     _tables: dict[_Part, Tables] = field(default_factory=dict)
+    _known: dict[tuple[_Part, Place], dict[int, IntArray]] = field(default_factory=dict)
     _alive: dict[str, list[IntArray]] | None = None
 
     def __post_init__(self) -> None:
@@ -271,15 +272,19 @@ class Branching:
         while len(self._tables) > 1 and sum(each.entries for each in self._tables.values()) > _KEPT:
             del self._tables[next(iter(self._tables))]
 
-    def _states(self, part: _Part, place: Mapping[int, int]) -> dict[int, IntArray]:
+    def _states(self, part: _Part, place: Place) -> dict[int, IntArray]:
         """For each variable of a kind the best states at the weights, under layouts of the shared port groups."""
-        tables = self._tables.pop(part, None) or self._eliminated(part.form, part.alive)[0]
-        self._keep(part, tables)
-        borders, fixed = part.form.borders, dict[int, IntArray]()
-        for group, at in place.items():
-            if group in borders:
-                fixed[borders[group]] = np.full(len(part.value), np.searchsorted(part.alive[borders[group]], at))
-        return {variable: part.alive[variable][chosen] for variable, chosen in tables.states(fixed).items()}
+        own = self._at(part, place)
+        if (part, own) not in self._known:
+            tables = self._tables.pop(part, None) or self._eliminated(part.form, part.alive)[0]
+            self._keep(part, tables)
+            borders, fixed = part.form.borders, dict[int, IntArray]()
+            for group, at in zip(self._groups, place):
+                if group in borders:
+                    fixed[borders[group]] = np.full(len(part.value), np.searchsorted(part.alive[borders[group]], at))
+            states = tables.states(fixed)
+            self._known[part, own] = {variable: part.alive[variable][chosen] for variable, chosen in states.items()}
+        return self._known[part, own]
 
     def _branch(self, parts: Mapping[str, _Part]) -> _Branch:
         values = {name: part.value for name, part in parts.items()}
@@ -288,16 +293,17 @@ class Branching:
     def _split(self, branch: _Branch) -> tuple[_Part, ...] | None:
         """Split the kernel that makes most of the difference between two neighbouring weights, of which one has a plan
         with more of C than of N and the other one with less. None where there is nothing to split."""
-        load, place = branch.floor.load, dict(zip(self._groups, branch.floor.place))
+        load, place = branch.floor.load, branch.floor.place
         states = {name: self._states(part, place) for name, part in branch.parts.items()}
         self._offer(branch, states)
         local = {name: self._local_s(part.form, states[name]) for name, part in branch.parts.items()}
         least = sum(
-            load.counts[name] * column(part.value, self._at(part, branch.floor.place))
-            for name, part in branch.parts.items()
+            load.counts[name] * column(part.value, self._at(part, place)) for name, part in branch.parts.items()
         )
         more = sum(load.counts[name] * seconds.sum(axis=0) for name, seconds in local.items())
-        exposed = (least - self._shares * more) / (1.0 - self._shares) + self._sends_s(load, place)
+        exposed = (least - self._shares * more) / (1.0 - self._shares) + self._sends_s(
+            load, dict(zip(self._groups, place))
+        )
         after = int(np.clip(np.count_nonzero(more >= exposed), 1, len(more) - 1))  # C falls as it weighs more
         gains = [
             (load.counts[name] * abs(float(steps[after] - steps[after - 1])), name, row)
