@@ -20,6 +20,7 @@ from rooflang.extractors.stages import extract
 from rooflang.extractors.survey import Candidate, Survey
 from rooflang.extractors.task import Extraction, Objective, Stages, Task
 from rooflang.hw import Mesh
+from rooflang.ir.collector import no_cycles
 from rooflang.place.grid import balanced, layer_labels, partition
 from rooflang.place.lower import lower
 from rooflang.place.plan import Plan
@@ -106,7 +107,8 @@ class Part:
         """Saturate, price and look at every mesh; at a limit, or Ctrl-C, those that are done by then."""
         part = cls(way=way, stages=stages)
         try:
-            part._look(progress)
+            with no_cycles():
+                part._look(progress)
         except KeyboardInterrupt:
             part.interrupted = True
         return part
@@ -233,9 +235,10 @@ class Part:
             config, _, found = one
             same.setdefault((config.sizes, id(found.decisions)), []).append(one)
         out: list[Looked] = []
-        for waiting in same.values():
-            while waiting:
-                waiting = self._together(waiting, out)
+        with no_cycles():
+            for waiting in same.values():
+                while waiting:
+                    waiting = self._together(waiting, out)
         return out
 
     def _together(self, known: list[_Known], out: list[Looked]) -> list[_Known]:

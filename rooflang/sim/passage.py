@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from rooflang.cost.alike import Alike
 from rooflang.cost.model import CostModel
 from rooflang.ir.blocks import BlockKind, Blocks
 from rooflang.ir.cut import Spec
@@ -38,13 +39,17 @@ class Sizes:
         self.batches = np.atleast_1d(cost.sizes.get(BATCH, 1)).shape
         self.rows: list[FloatArray] = []
         self._numbers: dict[tuple[int, Spec], int] = {}
+        self._alike = Alike(cost.partial_scale)
+        self._first: dict[tuple[object, Spec], int] = {}
 
     def number(self, tensor: Tensor, spec: Spec) -> int:
-        """The number of a tensor, which has to be one of the graph's, in a spec."""
+        """The number of a tensor, which has to be one of the graph's, in a spec: that of the first one like it."""
         key = (id(tensor), spec)
         if key not in self._numbers:
-            self._numbers[key] = len(self.rows)
-            self.rows.append(np.rint(np.broadcast_to(self.cost.bytes(tensor, spec), self.batches)))
+            number = self._first.setdefault((self._alike.tensor(tensor), spec), len(self.rows))
+            if number == len(self.rows):
+                self.rows.append(np.rint(np.broadcast_to(self.cost.bytes(tensor, spec), self.batches)))
+            self._numbers[key] = number
         return self._numbers[key]
 
 
