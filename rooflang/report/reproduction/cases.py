@@ -31,7 +31,7 @@ class Case:
     def weight(self, assumptions: str) -> float:
         """Seconds of its search, roughly: under `physical` nothing of the 8K prefill fits into HBM, which
         takes long to be sure of."""
-        return 150.0 if (self.name, assumptions) == ("prefill-8k", "physical") else 15.0
+        return 30.0 if (self.name, assumptions) == ("prefill-8k", "physical") else 15.0
 
 
 def _setting(stage: str, context: int, gpus: int) -> Setting:
@@ -85,8 +85,7 @@ def case_jobs(scope: Scope) -> Iterator[Job]:
             yield Job(
                 name=f"{stem}-grid", work=paper_plans, asked={**asked, "layout": layout, "agent": agent}, weight=8
             )
-            pp = {"pp": layout["pp"]} if "pp" in layout else {}
-            searched = {**asked, "batch": [layout["batch"]], **pp}
+            searched = {**asked, "batch": [layout["batch"]], "pp": layout.get("pp", 1)}
             yield Job(name=f"{stem}-search", work=searched_plan, asked=searched, weight=case.weight(assumptions))
 
 
@@ -148,7 +147,7 @@ class FoundCase:
 
     def command(self) -> str:
         layout = self.case.layout
-        pp = ("--pp", str(layout["pp"])) if "pp" in layout else ()
+        pp = ("--pp", str(layout.get("pp", 1)))
         return self.case.setting.command(*pp, "--batch", str(layout["batch"]), "--assumptions", self.assumptions)
 
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from rooflang.errors import CapacityError, LimitReached
+from rooflang.models.measure import kv_footprint_bytes, weight_bytes
 from rooflang.report.reproduction.jobs import Job
 from rooflang.report.reproduction.setting import PROFILES, Scope, Setting
 from rooflang.search.api import optimize
 from rooflang.search.method import Search
 from rooflang.search.point import Point, Result
+from rooflang.search.problem import Problem
 
 #: Ways to search, the paper's own first.
 SEARCHES: tuple[Search, ...] = ("grid", "egraph")
@@ -78,15 +80,36 @@ def _limits(scope: Scope) -> dict[str, Any]:
 
 
 def search_setting(**asked: Any) -> dict[str, Any]:
-    """Search a setting, in one process: it is one of many jobs. Arguments are those of `optimize`. What does not fit at
-    all is an answer, too."""
+    """Search a setting, in one process: it is one of many jobs. Arguments are those of `optimize`; of the batch sizes
+    those count whose weights and caches HBM can hold, as the paper has it. What does not fit at all is an answer, too.
+    """
+    batches = _with_room(**asked)
+    if not batches and "batch" in asked:
+        return {"points": [], "stopped_by": "complete", "refusal": "weights and caches exceed the HBM of all GPUs"}
     try:
-        found = optimize(**asked, jobs=1)
+        found = optimize(**{**asked, **({"batch": batches} if batches else {})}, jobs=1)
     except CapacityError as error:
         return {"points": [], "stopped_by": "complete", "refusal": error.what}
     except LimitReached:
         return {"points": [], "stopped_by": "time limit", "refusal": "no plan within the time limit"}
     return {"points": list(_slim(found)), "stopped_by": found.stopped_by, "refusal": ""}
+
+
+def _with_room(
+    *,
+    model: str,
+    hardware: str,
+    gpus: int,
+    stage: str,
+    context: int,
+    assumptions: str,
+    batch: Sequence[int] = (),
+    **others: object,
+) -> tuple[int, ...]:
+    """The batch sizes with which weights and caches, each of them once, fit into the HBM of all GPUs together."""
+    problem = Problem.of(model, hardware=hardware, gpus=gpus, stage=stage, context=context, assumptions=assumptions)
+    room = problem.cluster.gpus * problem.cluster.device.hbm_bytes - weight_bytes(problem.graph)
+    return tuple(each for each in batch if each * kv_footprint_bytes(problem.graph) <= room)
 
 
 def curves(scope: Scope, results: Mapping[str, Mapping[str, Any]], series: Iterable[Series] = SERIES) -> list[Curve]:

@@ -53,10 +53,19 @@ def test_what_has_no_point_says_why(
         raise error
 
     monkeypatch.setattr(frontiers, "optimize", nothing)
-    data = search_setting(model="kimi-k3")
+    data = search_setting(**ONE_SETTING.asked(), assumptions="paper")
     assert data["points"] == []
     assert data["stopped_by"] == stopped_by
     assert said in data["refusal"]
+
+
+def test_what_exceeds_all_memory_is_not_searched_for() -> None:
+    asked = {**ONE_SETTING.asked(), "model": "kimi-k3", "hardware": "h200", "assumptions": "paper"}
+    data = search_setting(**asked, search="egraph", batch=BATCHES)
+    assert data["points"] == []
+    assert "HBM" in data["refusal"]
+    asked = {name: value for name, value in asked.items() if name != "model"}
+    assert frontiers._with_room(model="deepseek-v4-flash", **asked, batch=(1, 4**8)) == (1,)
 
 
 def test_the_search_is_nowhere_behind_the_grid() -> None:
