@@ -6,14 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rooflang.assumptions import profile
 from rooflang.errors import CapacityError, LimitReached
+from rooflang.hw import Cluster
+from rooflang.models import Workload, load
 from rooflang.models.measure import kv_footprint_bytes, weight_bytes
 from rooflang.report.reproduction.jobs import Job
 from rooflang.report.reproduction.setting import PROFILES, Scope, Setting
 from rooflang.search.api import optimize
 from rooflang.search.method import Search
 from rooflang.search.point import Point, Result
-from rooflang.search.problem import Problem
 
 #: Ways to search, the paper's own first.
 SEARCHES: tuple[Search, ...] = ("grid", "egraph")
@@ -100,16 +102,16 @@ def _with_room(
     model: str,
     hardware: str,
     gpus: int,
-    stage: str,
     context: int,
     assumptions: str,
     batch: Sequence[int] = (),
     **others: object,
 ) -> tuple[int, ...]:
-    """The batch sizes with which weights and caches, each of them once, fit into the HBM of all GPUs together."""
-    problem = Problem.of(model, hardware=hardware, gpus=gpus, stage=stage, context=context, assumptions=assumptions)
-    room = problem.cluster.gpus * problem.cluster.device.hbm_bytes - weight_bytes(problem.graph)
-    return tuple(each for each in batch if each * kv_footprint_bytes(problem.graph) <= room)
+    """The batch sizes with which weights and caches, each of them once, fit into the HBM of all GPUs together. Caches
+    are those that decode begins with: what prefill leaves behind."""
+    graph = load(model).build(Workload(stage="decode", context=context, batch=1), profile(assumptions))
+    room = gpus * Cluster.of(hardware, gpus).device.hbm_bytes - weight_bytes(graph)
+    return tuple(each for each in batch if each * kv_footprint_bytes(graph) <= room)
 
 
 def curves(scope: Scope, results: Mapping[str, Mapping[str, Any]], series: Iterable[Series] = SERIES) -> list[Curve]:
