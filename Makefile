@@ -43,7 +43,7 @@ format: $(INSTALLED_DEV)  ## let ruff rewrite what it can
 reprint: $(INSTALLED_DEV)  ## run the commands that README.md and docs/ show, and write what they print there (minutes)
 	@$(VENV)/bin/python -m tests.docs.reprint $(PAGES)
 
-reproduce: $(INSTALLED_DEV)  ## the paper's evaluation into build/reproduced, and what docs and tests keep of it (forty minutes)
+reproduce: $(INSTALLED_DEV)  ## the paper's evaluation into build/reproduced, and what docs and tests keep of it (half an hour)
 	@$(VENV)/bin/python docs/reproduction/refresh.py build/reproduced
 
 reference: $(INSTALLED_DEV)  ## write the reference of rules, operators and the Python API into build/reference

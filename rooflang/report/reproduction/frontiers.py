@@ -8,14 +8,17 @@ from typing import Any
 
 from rooflang.assumptions import profile
 from rooflang.errors import CapacityError, LimitReached
-from rooflang.hw import Cluster
 from rooflang.models import Workload, load
 from rooflang.models.measure import kv_footprint_bytes, weight_bytes
 from rooflang.report.reproduction.jobs import Job
 from rooflang.report.reproduction.setting import PROFILES, Scope, Setting
 from rooflang.search.api import optimize
+from rooflang.search.fix import FREE
+from rooflang.search.grid import grid_candidates
 from rooflang.search.method import Search
 from rooflang.search.point import Point, Result
+from rooflang.search.problem import Problem
+from rooflang.search.progress import Progress, silent
 
 #: Ways to search, the paper's own first.
 SEARCHES: tuple[Search, ...] = ("grid", "egraph")
@@ -83,13 +86,13 @@ def _limits(scope: Scope) -> dict[str, Any]:
 
 def search_setting(**asked: Any) -> dict[str, Any]:
     """Search a setting, in one process: it is one of many jobs. Arguments are those of `optimize`; of the batch sizes
-    those count whose weights and caches HBM can hold, as the paper has it. What does not fit at all is an answer, too.
-    """
-    batches = _with_room(**asked)
-    if not batches and "batch" in asked:
-        return {"points": [], "stopped_by": "complete", "refusal": "weights and caches exceed the HBM of all GPUs"}
+    an automatic search has those that HBM may have room for. What does not fit at all is an answer, too."""
+    if asked["search"] == "egraph":
+        asked["batch"] = _with_room(**asked)
+        if not asked["batch"]:
+            return {"points": [], "stopped_by": "complete", "refusal": "weights and caches exceed the HBM of all GPUs"}
     try:
-        found = optimize(**{**asked, **({"batch": batches} if batches else {})}, jobs=1)
+        found = optimize(**asked, jobs=1)
     except CapacityError as error:
         return {"points": [], "stopped_by": "complete", "refusal": error.what}
     except LimitReached:
@@ -97,21 +100,21 @@ def search_setting(**asked: Any) -> dict[str, Any]:
     return {"points": list(_slim(found)), "stopped_by": found.stopped_by, "refusal": ""}
 
 
-def _with_room(
-    *,
-    model: str,
-    hardware: str,
-    gpus: int,
-    context: int,
-    assumptions: str,
-    batch: Sequence[int] = (),
-    **others: object,
-) -> tuple[int, ...]:
+def _with_room(batch: Sequence[int] = (), **asked: Any) -> tuple[int, ...]:
     """The batch sizes with which weights and caches, each of them once, fit into the HBM of all GPUs together. Caches
-    are those that decode begins with: what prefill leaves behind."""
-    graph = load(model).build(Workload(stage="decode", context=context, batch=1), profile(assumptions))
-    room = gpus * Cluster.of(hardware, gpus).device.hbm_bytes - weight_bytes(graph)
-    return tuple(each for each in batch if each * kv_footprint_bytes(graph) <= room)
+    are those that decode begins with: what prefill leaves behind. In prefill activations take more: there it is up to
+    the largest that the grid may have room for."""
+    names = ("model", "hardware", "gpus", "stage", "context", "assumptions")
+    problem = Problem.of(**{name: asked[name] for name in names})
+    before = Workload(stage="decode", context=asked["context"], batch=1)
+    graph = load(asked["model"]).build(before, profile(asked["assumptions"]))
+    room = problem.cluster.gpus * problem.cluster.device.hbm_bytes - weight_bytes(graph)
+    some = tuple(each for each in batch if each * kv_footprint_bytes(graph) <= room)
+    if problem.stage == "decode" or not some:
+        return some
+    found = grid_candidates(problem, FREE.degrees(problem, None), some, "perfect", Progress(sink=silent))
+    most = max((candidate.batch for candidate in found), default=some[-1])
+    return tuple(each for each in some if each <= most)
 
 
 def curves(scope: Scope, results: Mapping[str, Mapping[str, Any]], series: Iterable[Series] = SERIES) -> list[Curve]:

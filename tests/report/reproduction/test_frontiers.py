@@ -53,7 +53,7 @@ def test_what_has_no_point_says_why(
         raise error
 
     monkeypatch.setattr(frontiers, "optimize", nothing)
-    data = search_setting(**ONE_SETTING.asked(), assumptions="paper")
+    data = search_setting(**ONE_SETTING.asked(), assumptions="paper", search="grid")
     assert data["points"] == []
     assert data["stopped_by"] == stopped_by
     assert said in data["refusal"]
@@ -66,6 +66,8 @@ def test_what_exceeds_all_memory_is_not_searched_for() -> None:
     assert "HBM" in data["refusal"]
     asked = {name: value for name, value in asked.items() if name != "model"}
     assert frontiers._with_room(model="deepseek-v4-flash", **asked, batch=(1, 4**8)) == (1,)
+    prefill = {**ONE_SETTING.asked(), "stage": "prefill", "assumptions": "paper"}
+    assert frontiers._with_room(**prefill, batch=BATCHES) == BATCHES[:4]
 
 
 def test_the_search_is_nowhere_behind_the_grid() -> None:
