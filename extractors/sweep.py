@@ -129,7 +129,8 @@ class Sweep:
         return max(loads, key=lambda load: combined(self.task.objective, *self.stage_s(load, best)))
 
     def refine(self, limit: int) -> None:
-        """Where tables were too large to be exact, allow them to be larger, for the weights with the highest bound."""
+        """Where tables were too large to be exact, allow them to be larger: for the weights with the highest bound, and
+        from there on, for what was found so far may have led astray."""
         if self.done or self.exact:
             return
         self.limit = limit
@@ -137,6 +138,8 @@ class Sweep:
         self._found = {share: self._found[share]} if share in self._found else {}
         for load in self.task.slowest:
             self._try(load, share)
+            if not self.done and self.exact and self.task.objective == "max":
+                self._balance(load, _TRIES)
         self.combine()
 
     def squeeze(self) -> None:
