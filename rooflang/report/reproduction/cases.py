@@ -28,11 +28,6 @@ class Case:
     published_s: float
     published_gain: float
 
-    def weight(self, assumptions: str) -> float:
-        """Seconds of its search, roughly: under `physical` nothing of the 8K prefill fits into HBM, which
-        takes long to be sure of."""
-        return 30.0 if (self.name, assumptions) == ("prefill-8k", "physical") else 15.0
-
 
 def _setting(stage: str, context: int, gpus: int) -> Setting:
     return Setting(model="deepseek-v4-pro", stage=stage, context=context, hardware="b300", gpus=gpus)
@@ -86,7 +81,12 @@ def case_jobs(scope: Scope) -> Iterator[Job]:
                 name=f"{stem}-grid", work=paper_plans, asked={**asked, "layout": layout, "agent": agent}, weight=8
             )
             searched = {**asked, "batch": [layout["batch"]], "pp": layout.get("pp", 1)}
-            yield Job(name=f"{stem}-search", work=searched_plan, asked=searched, weight=case.weight(assumptions))
+            yield Job(
+                name=f"{stem}-search",
+                work=searched_plan,
+                asked=searched,
+                weight=40.0 if assumptions == "physical" else 15.0,
+            )
 
 
 def paper_plans(*, layout: Mapping[str, int], agent: Mapping[str, Any] | None, **asked: Any) -> dict[str, Any]:
