@@ -45,11 +45,9 @@ def eliminated(
     mine = [form.borders.get(group) for group in groups]
     least = tables.eliminate([variable for variable in mine if variable is not None], limit)
     value = np.full([len(points), *(1 if v is None else len(s) for v, s in zip(mine, groups.values()))], np.inf)
-    places = [np.arange(1) if variable is None else alive[variable] for variable in mine]
-    shape = [len(points), *map(len, places)]
-    value[np.ix_(np.arange(len(points)), *places)] = np.broadcast_to(least, (len(points), *least.shape[1:])).reshape(
-        shape
-    )
+    places = [np.arange(len(points)), *(np.arange(1) if variable is None else alive[variable] for variable in mine)]
+    least = np.broadcast_to(least, (len(points), *least.shape[1:]))
+    value[np.ix_(*places)] = least.reshape([len(each) for each in places])
     return tables, value
 
 
