@@ -32,6 +32,9 @@ _SHARES = (0.5, 0.65, 0.8, 0.9, 0.999)
 #: Where leaves may lie in slower memories: shares of C, and prices of a full HBM, as parts of the bound without them.
 _DEAR_SHARES, _PRICES = (0.001, 0.05, 0.15, 0.3), (0.5, 1.0, 2.0, 4.0, 6.0, 9.0, 15.0, 30.0)
 
+#: Entries of a table at all points that are asked for together.
+_ENTRIES = 32_000_000
+
 
 #: C and N of a block of each kind, and what a plan holds.
 _Known = tuple[Mapping[str, tuple[FloatArray, FloatArray]], Footprint]
@@ -142,11 +145,14 @@ class Chain:
 
     def _least(self, found: Dual, points: Points, limit: int) -> Iterator[FloatArray]:
         """For each point the least weighted costs of stages, (stages, layers + 1, layers + 1)."""
-        values = {name: found.kind(name, points, limit).value for name in self.counts}
-        for point, (at, weights) in enumerate(points):
-            sums = self._sums({name: float(least[point].min()) for name, least in values.items()})
-            sent = [weights.exposed * self._least_sends_s(stage)[:, at] for stage in range(len(self.task.stages))]
-            yield np.array([sums + each[None, :] for each in sent])
+        together = max(1, _ENTRIES // limit)
+        for first in range(0, len(points), together):
+            some = points[first : first + together]
+            values = {name: found.kind(name, some, limit).value for name in self.counts}
+            for point, (at, weights) in enumerate(some):
+                sums = self._sums({name: float(least[point].min()) for name, least in values.items()})
+                sent = [weights.exposed * self._least_sends_s(stage)[:, at] for stage in range(len(self.task.stages))]
+                yield np.array([sums + each[None, :] for each in sent])
 
     def _sums(self, amounts: dict[str, float]) -> FloatArray:
         """A table of sums over the blocks of each stage; infinite everywhere where an amount is."""

@@ -33,6 +33,9 @@ FEW_AXES, FAR = 2, 1_000_000_000
 #: The entries that tables may have then, whatever the limit: they are over fast, and kept for each point.
 CORE = 16_000_000
 
+#: Entries of tables that are kept in all (8 bytes each).
+_KEPT = 100_000_000
+
 #: States are dropped that cannot matter while C weighs up to so many times more against N, or less.
 _AROUND = 1.5
 
@@ -59,6 +62,11 @@ class KindDual:
     form: KindForm
     exact: bool
     alive: Sequence[IntArray] | None = None
+
+    @property
+    def entries(self) -> int:
+        """Numbers in the tables that are kept for decoding."""
+        return self.tables.entries
 
     def decode(self, place: Mapping[int, IntArray]) -> list[tuple[Choice, dict[int, int]]]:
         """For each point the best choice where the shared groups have the layouts number `place`, and the layouts of
@@ -107,6 +115,11 @@ class KindDuals:
         exact = all(p.exact for p in points)
         return cls(groups=points[0].groups, value=value, reached=reached, exact=exact, points=tuple(points))
 
+    @property
+    def entries(self) -> int:
+        """As `KindDual.entries`."""
+        return sum(each.entries for each in self.points)
+
     def decode(self, place: Mapping[int, IntArray]) -> list[tuple[Choice, dict[int, int]]]:
         """As `KindDual.decode`."""
         return [
@@ -135,6 +148,10 @@ class Minimum:
     exact: bool
 
 
+#: A kind, points, and a limit on the entries of tables.
+_Asked = tuple[str, Points, int]
+
+
 class Dual:
     """Minima under weights at the batch sizes number `ats`. What was computed for a kind of block serves all stages and
     objectives. `forms` are the kinds as sums of tables.
@@ -146,7 +163,8 @@ class Dual:
     def __init__(self, costed: CostedGraph, ats: Sequence[int], keep: Keep | None) -> None:
         self.costed = costed
         self.forms = {name: KindForm(costed, kind, ats, keep) for name, kind in costed.kinds.items()}
-        self._kinds: dict[tuple[str, Points, int], KindDual | KindDuals] = {}
+        self._kinds: dict[_Asked, KindDual | KindDuals] = {}
+        self._entries: dict[_Asked, int] = {}
         self._near: dict[tuple[str, tuple[int, Weights]], tuple[KindForm, float]] = {}
         self._alive: dict[str, tuple[Points, list[IntArray]]] = {}
         self._shared = shared_groups(costed).keys()
@@ -162,24 +180,34 @@ class Dual:
         return tuple(sorted(self._shared & form.borders.keys()))
 
     def kind(self, name: str, points: Points, limit: int) -> KindDual | KindDuals:
-        """The dual of one block of a kind."""
+        """The dual of one block of a kind; what was not asked for lately is computed again."""
         limit = CORE if self._far[name] else limit
         key = (name, points, limit)
-        if key not in self._kinds and self._far[name]:
-            self._kinds[key] = KindDuals.of([self._of_core(name, point, limit) for point in points])
-        elif key not in self._kinds:
-            form = self.forms[name]
-            groups = self._groups(form)
-            alive, tables = None, form.tables(points)
-            if len(points) == 1 and SMALL < limit < tables.largest([form.borders[group] for group in groups]):
-                alive = self._alive_at(name, points[0])
-                tables = form.tables(points, alive)
-            value = tables.eliminate([form.borders[group] for group in groups], limit)
-            value = np.broadcast_to(value, (len(points), *value.shape[1:]))
-            self._kinds[key] = KindDual(
-                groups=groups, value=value, reached=value, tables=tables, form=form, exact=tables.exact, alive=alive
-            )
+        if key in self._kinds:
+            self._kinds[key] = self._kinds.pop(key)  # asked for last
+        else:
+            found = self._of_cores(name, points, limit) if self._far[name] else self._of_all(name, points, limit)
+            self._kinds[key], self._entries[key] = found, found.entries
+            while len(self._kinds) > 1 and sum(self._entries.values()) > _KEPT:
+                oldest = next(iter(self._kinds))
+                del self._kinds[oldest], self._entries[oldest]
         return self._kinds[key]
+
+    def _of_cores(self, name: str, points: Points, limit: int) -> KindDuals:
+        return KindDuals.of([self._of_core(name, point, limit) for point in points])
+
+    def _of_all(self, name: str, points: Points, limit: int) -> KindDual:
+        form = self.forms[name]
+        groups = self._groups(form)
+        alive, tables = None, form.tables(points)
+        if len(points) == 1 and SMALL < limit < tables.largest([form.borders[group] for group in groups]):
+            alive = self._alive_at(name, points[0])
+            tables = form.tables(points, alive)
+        value = tables.eliminate([form.borders[group] for group in groups], limit)
+        value = np.broadcast_to(value, (len(points), *value.shape[1:]))
+        return KindDual(
+            groups=groups, value=value, reached=value, tables=tables, form=form, exact=tables.exact, alive=alive
+        )
 
     def _of_core(self, name: str, point: tuple[int, Weights], limit: int) -> KindDual:
         """The dual of a kind whose states are too many for tables, by those that can matter at a point: of two passes,
