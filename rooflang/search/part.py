@@ -305,6 +305,10 @@ class Part:
                 screened_out += 1
                 bound_s, cut_off = min(bound_s, least_s), True
                 continue
+            if progress.expired:
+                bound_s, unsure = min(bound_s, least_s), True  # even what comes before the programme takes long
+                impossible += 1
+                continue
             try:
                 found = self._extract(config, at, cutoff_s, progress, reserve_bytes)
             except CapacityError as error:

@@ -11,7 +11,9 @@ import pytest
 
 from rooflang.errors import LimitReached, PlacementError, RooflangError, UnreachableError, ValueRangeError
 from rooflang.search.api import optimize
+from rooflang.search.part import Part, Way
 from rooflang.search.point import Point, Result
+from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
 from rooflang.search.verify import certified, verify_plan
 
@@ -49,6 +51,16 @@ def test_the_time_limit_holds_beside_a_progress_of_ones_own() -> None:
     with pytest.raises(LimitReached):
         run(progress=shared, time_limit_s=1e-9)
     assert run(progress=shared).stopped_by == "complete"
+
+
+def test_nothing_more_is_extracted_from_once_the_time_is_up() -> None:
+    problem = Problem.of(perceptron(), hardware="b300", gpus=4, stage="decode", context=1, assumptions="physical")
+    part = Part.of(Way(problem=problem, batches=(64,), overlap="perfect"), 1, Progress())
+    found = part.best(0, math.inf, Progress(limit_s=0.0))
+    assert found.plan is None and found.extracted == 0
+    assert 0.0 < found.bound_s < math.inf
+    whole = part.best(0, math.inf, Progress())
+    assert whole.plan is not None and found.bound_s <= whole.bound_s * (1 + 1e-9)
 
 
 def test_a_memory_limit_has_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
