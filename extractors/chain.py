@@ -52,6 +52,7 @@ class Chain:
     pool: Pool | None = None
     _plans: dict[int, tuple[Decisions, _Known]] = field(default_factory=dict)
     _sent: dict[object, FloatArray] = field(default_factory=dict)
+    _floors: dict[tuple[Dual, int], FloatArray] = field(default_factory=dict)
 
     @property
     def costed(self) -> CostedGraph:
@@ -120,6 +121,11 @@ class Chain:
     def floors(self, found: Dual, limit: int) -> FloatArray:
         """Lower bounds on the objective of stages over all plans and boundaries, (stages, layers + 1, layers + 1).
         Raises `LimitReached` where the dual has too many layouts."""
+        if (found, limit) not in self._floors:
+            self._floors[found, limit] = self._all_floors(found, limit)
+        return self._floors[found, limit]
+
+    def _all_floors(self, found: Dual, limit: int) -> FloatArray:
         task = self.task
         shares = (0.5,) if task.objective == "sum" else _SHARES
         points = tuple((task.at, Weights(local=share, exposed=1.0 - share)) for share in shares)

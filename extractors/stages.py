@@ -64,16 +64,17 @@ def extract(
     short = task.costed.spares  # other ways to rest are looked at where HBM is short
     draft = task.objective == "max" and not short
     best = _best(chain, plans, promising, bound_s, end=end, gap=gap, worth=worth, cutoff_s=cutoff_s, draft=draft)
-    if bound_s < cutoff_s and best.value_s > bound_s * (1.0 + gap):  # what is cut off was so with one partition only
+    more = perf_counter() < end and bound_s < cutoff_s  # what is cut off was so with one partition only
+    if more and best.value_s > bound_s * (1.0 + gap):
         bound_s = max(bound_s, chain.bound(dual(task.costed, task.at, task.keep), ilp.LIMIT)[0])
     if bound_s >= cutoff_s or best.value_s <= bound_s * (1.0 + worth) or not (draft or short):
         return replace(best, bound_s=min(bound_s, best.value_s))
     goal = Partitions(chain, plans, best=best.decisions, stages=best.stages, value_s=best.value_s, bound_s=bound_s,
                       gap=max(gap, worth * ilp.ENOUGH), cutoff_s=cutoff_s)  # fmt: skip
     with suppress(LimitReached):  # too many layouts
-        if short:
+        if short and perf_counter() < end:
             Windows(goal=goal, floors=chain.floors(dual(task.costed, task.at, task.keep), ilp.LIMIT)).run(end)
-        else:
+        elif not short:
             on = replace(task, stages=best.stages)
             Branching(task=on, goal=goal, share=promising_share(on, plans)).run(ilp.BRANCHES)
     return _reached(goal, best, gap=gap, begin=begin)
