@@ -179,17 +179,7 @@ class Part:
             out += found
             done = {one.at for one in found}
             waiting = {at: each for at, each in waiting.items() if each and at not in done}
-        return self._never_behind(out)
-
-    def _never_behind(self, found: Sequence[Looked]) -> list[Looked]:
-        """What was found, or a plan of the grid that its simulation says is faster after all: what is simulated may
-        take a little longer than its sums say."""
-        best = {one.at: one for one in found}
-        rivals = [one for one in self._seeded() if one[1] in best and one[2].value_s < best[one[1]].step_s]
-        for one in self._simulated(rivals):
-            if one.step_s < best[one.at].step_s * (1.0 - ROUNDING):
-                best[one.at] = one
-        return list(best.values())
+        return out
 
     def _raced(self) -> Iterator[Looked]:
         """As `looked`, where the objective is only a lower bound, so that plans are simulated one by one."""
