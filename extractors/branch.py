@@ -26,6 +26,7 @@ from rooflang.errors import LimitReached
 from rooflang.extractors.dual import ABSENT, dual, shared_groups
 from rooflang.extractors.forms import KindForm, Points, Weights
 from rooflang.extractors.fronts import Fronts, Option
+from rooflang.extractors.kept import Kept
 from rooflang.extractors.layouts import FloatArray, IntArray
 from rooflang.extractors.plans import block_s
 from rooflang.extractors.sweep import Sweep
@@ -180,7 +181,7 @@ class Branching:
     share: float
     _fronts: Fronts = field(default_factory=Fronts)
     _seen: set[object] = field(default_factory=set)
-    _tables: dict[_Part, Tables] = field(default_factory=dict)
+    _tables: Kept[_Part, Tables] = field(default_factory=lambda: Kept(_KEPT))
     _known: dict[tuple[_Part, Place], dict[int, IntArray]] = field(default_factory=dict)
     _alive: dict[str, list[IntArray]] | None = None
 
@@ -260,24 +261,17 @@ class Branching:
     def _part(self, form: KindForm, alive: Sequence[IntArray]) -> _Part:
         tables, value = self._eliminated(form, alive)
         part = _Part(form=form, alive=tuple(alive), value=value)
-        self._keep(part, tables)
+        self._tables.put(part, tables)
         return part
 
     def _eliminated(self, form: KindForm, alive: Sequence[IntArray]) -> tuple[Tables, FloatArray]:
         return eliminated(form, self._groups, self._points, alive, _LARGEST)
 
-    def _keep(self, part: _Part, tables: Tables) -> None:
-        """Keep what a kind's states are found in; what was not asked for lately makes room, to be computed again."""
-        self._tables[part] = tables
-        while len(self._tables) > 1 and sum(each.entries for each in self._tables.values()) > _KEPT:
-            del self._tables[next(iter(self._tables))]
-
     def _states(self, part: _Part, place: Place) -> dict[int, IntArray]:
         """For each variable of a kind the best states at the weights, under layouts of the shared port groups."""
         own = self._at(part, place)
         if (part, own) not in self._known:
-            tables = self._tables.pop(part, None) or self._eliminated(part.form, part.alive)[0]
-            self._keep(part, tables)
+            tables = self._tables.get(part, lambda: self._eliminated(part.form, part.alive)[0])
             borders, fixed = part.form.borders, dict[int, IntArray]()
             for group, at in zip(self._groups, place):
                 if group in borders:

@@ -17,11 +17,13 @@ import numpy as np
 from rooflang.extractors.core import WIDE, Diffusion, core
 from rooflang.extractors.costed import CostedGraph
 from rooflang.extractors.forms import KindForm, Points, Weights
+from rooflang.extractors.kept import Kept
 from rooflang.extractors.layouts import FloatArray, IntArray
 from rooflang.extractors.readers import Keep
 from rooflang.extractors.tables import Tables
 from rooflang.extractors.task import Choice, Decisions, Load, Task
 from rooflang.ir.cut import Spec
+from rooflang.sim.result import ROUNDING
 
 #: Beyond this limit on the entries of tables, it is worth dropping states first where they would be larger.
 SMALL = 100_000
@@ -38,9 +40,6 @@ _KEPT = 100_000_000
 
 #: States are dropped that cannot matter while C weighs up to so many times more against N, or less.
 _AROUND = 1.5
-
-#: Relative rounding of sums.
-_ROUNDING = 1e-9
 
 #: Weight of a block of a kind that a stage does not run.
 ABSENT = 1e-9
@@ -148,10 +147,6 @@ class Minimum:
     exact: bool
 
 
-#: A kind, points, and a limit on the entries of tables.
-_Asked = tuple[str, Points, int]
-
-
 class Dual:
     """Minima under weights at the batch sizes number `ats`. What was computed for a kind of block serves all stages and
     objectives. `forms` are the kinds as sums of tables.
@@ -163,8 +158,7 @@ class Dual:
     def __init__(self, costed: CostedGraph, ats: Sequence[int], keep: Keep | None) -> None:
         self.costed = costed
         self.forms = {name: KindForm(costed, kind, ats, keep) for name, kind in costed.kinds.items()}
-        self._kinds: dict[_Asked, KindDual | KindDuals] = {}
-        self._entries: dict[_Asked, int] = {}
+        self._kinds: Kept[tuple[str, Points, int], KindDual | KindDuals] = Kept(_KEPT)
         self._near: dict[tuple[str, tuple[int, Weights]], tuple[KindForm, float]] = {}
         self._alive: dict[str, tuple[Points, list[IntArray]]] = {}
         self._shared = shared_groups(costed).keys()
@@ -182,19 +176,12 @@ class Dual:
     def kind(self, name: str, points: Points, limit: int) -> KindDual | KindDuals:
         """The dual of one block of a kind; what was not asked for lately is computed again."""
         limit = CORE if self._far[name] else limit
-        key = (name, points, limit)
-        if key in self._kinds:
-            self._kinds[key] = self._kinds.pop(key)  # asked for last
-        else:
-            found = self._of_cores(name, points, limit) if self._far[name] else self._of_all(name, points, limit)
-            self._kinds[key], self._entries[key] = found, found.entries
-            while len(self._kinds) > 1 and sum(self._entries.values()) > _KEPT:
-                oldest = next(iter(self._kinds))
-                del self._kinds[oldest], self._entries[oldest]
-        return self._kinds[key]
+        return self._kinds.get((name, points, limit), lambda: self._of(name, points, limit))
 
-    def _of_cores(self, name: str, points: Points, limit: int) -> KindDuals:
-        return KindDuals.of([self._of_core(name, point, limit) for point in points])
+    def _of(self, name: str, points: Points, limit: int) -> KindDual | KindDuals:
+        if self._far[name]:
+            return KindDuals.of([self._of_core(name, point, limit) for point in points])
+        return self._of_all(name, points, limit)
 
     def _of_all(self, name: str, points: Points, limit: int) -> KindDual:
         form = self.forms[name]
@@ -289,7 +276,7 @@ class Dual:
                 number |= each[point][1]
             boundary = {group: specs[group][layout] for group, layout in number.items()}
             choices = {name: each[point][0] for name, each in decoded.items()}
-            mine = exact and bool(best.values[point] <= value * (1.0 + _ROUNDING))
+            mine = exact and bool(best.values[point] <= value * (1.0 + ROUNDING))
             out.append(Minimum(value=value, decisions=Decisions(choices=choices, boundary=boundary), exact=mine))
         return out
 

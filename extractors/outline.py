@@ -22,7 +22,7 @@ from rooflang.extractors.names import Names
 from rooflang.extractors.resting import AS_READ, Rest, Resting, once_made
 from rooflang.extractors.shape import CostedMode, Held, LeafRead, Read, Shape, Slot
 from rooflang.ir.blocks import Blocks
-from rooflang.ir.cut import OWNER, REPLICATED, Spec
+from rooflang.ir.cut import OWNER, Spec, replicated
 from rooflang.ir.layout import Mode, Transfer
 from rooflang.ir.op import op_kind
 from rooflang.ir.tensor import RESIDENT_ROLES, Tensor
@@ -324,5 +324,5 @@ def _owners_needed(modes: Iterable[Mode]) -> bool:
 def _key(mode: Mode, *, replicate: bool = False) -> object:
     specs = (*mode.operands, mode.out)
     if replicate:
-        specs = tuple(tuple(REPLICATED if entry == OWNER else entry for entry in spec) for spec in specs)
+        specs = tuple(map(replicated, specs))
     return (mode.op.name, mode.op.kind, specs)

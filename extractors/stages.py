@@ -57,8 +57,8 @@ def extract(
     if len(task.stages) == 1 or not repartition:
         return ilp.extract(task, time_limit_s=time_limit_s, gap=gap, worth=worth, cutoff_s=cutoff_s, pool=plans)
     begin = perf_counter()
-    chain = Chain(task=task)
-    bound_s, promising = chain.bound(dual(task.costed, task.at, task.keep), ilp.QUICK_LIMIT)
+    chain, found = Chain(task=task), dual(task.costed, task.at, task.keep)
+    bound_s, promising = chain.bound(found, ilp.QUICK_LIMIT)
     for _, known in plans.ranked(task)[:1] if bound_s >= cutoff_s else []:
         return extraction(task, known, bound_s=bound_s, status="cut off", begin=begin)
     short = task.costed.spares  # other ways to rest are looked at where HBM is short
@@ -66,14 +66,14 @@ def extract(
     best = _best(chain, plans, promising, bound_s, end=end, gap=gap, worth=worth, cutoff_s=cutoff_s, draft=draft)
     more = perf_counter() < end and bound_s < cutoff_s  # what is cut off was so with one partition only
     if more and best.value_s > bound_s * (1.0 + gap):
-        bound_s = max(bound_s, chain.bound(dual(task.costed, task.at, task.keep), ilp.LIMIT)[0])
+        bound_s = max(bound_s, chain.bound(found, ilp.LIMIT)[0])
     if bound_s >= cutoff_s or best.value_s <= bound_s * (1.0 + worth) or not (draft or short):
         return replace(best, bound_s=min(bound_s, best.value_s))
     goal = Partitions(chain, plans, best=best.decisions, stages=best.stages, value_s=best.value_s, bound_s=bound_s,
                       gap=max(gap, worth * ilp.ENOUGH), cutoff_s=cutoff_s)  # fmt: skip
     with suppress(LimitReached):  # too many layouts
         if short and perf_counter() < end:
-            Windows(goal=goal, floors=chain.floors(dual(task.costed, task.at, task.keep), ilp.LIMIT)).run(end)
+            Windows(goal=goal, floors=chain.floors(found, ilp.LIMIT)).run(end)
         elif not short:
             on = replace(task, stages=best.stages)
             Branching(task=on, goal=goal, share=promising_share(on, plans)).run(ilp.BRANCHES)

@@ -18,9 +18,7 @@ from rooflang.extractors.layouts import FloatArray, IntArray
 from rooflang.extractors.marginals import marginals
 from rooflang.extractors.tables import Tables
 from rooflang.ir.cut import Spec
-
-#: Relative rounding of sums.
-_ROUNDING = 1e-9
+from rooflang.sim.result import ROUNDING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,10 +43,15 @@ def eliminated(
     mine = [form.borders.get(group) for group in groups]
     least = tables.eliminate([variable for variable in mine if variable is not None], limit)
     value = np.full([len(points), *(1 if v is None else len(s) for v, s in zip(mine, groups.values()))], np.inf)
-    places = [np.arange(len(points)), *(np.arange(1) if variable is None else alive[variable] for variable in mine)]
+    places = [np.arange(len(points)), *_places(form, groups, alive)]
     least = np.broadcast_to(least, (len(points), *least.shape[1:]))
     value[np.ix_(*places)] = least.reshape([len(each) for each in places])
     return tables, value
+
+
+def _places(form: KindForm, groups: Groups, alive: Sequence[IntArray]) -> list[IntArray]:
+    """For each port group its layouts that are alive; one where the kind lacks it."""
+    return [alive[form.borders[group]] if group in form.borders else np.arange(1) for group in groups]
 
 
 def worthwhile(
@@ -68,13 +71,12 @@ def worthwhile(
             if line.counts[name] < 1.0:
                 continue
             others = sum((part for other, part in parts.items() if other != name), line.added[number])
-            mine = [form.borders.get(group) for group in groups]
-            around = others.min(axis=tuple(axis for axis, v in enumerate(mine) if v is None), keepdims=True)
-            places = [np.arange(1) if v is None else left[name][v] for v in mine]
-            names = tuple(v for v in mine if v is not None)
-            extra = around[np.ix_(*places)].reshape([1, *(len(left[name][v]) for v in names)])
+            lacks = tuple(axis for axis, group in enumerate(groups) if group not in form.borders)
+            around = others.min(axis=lacks, keepdims=True)[np.ix_(*_places(form, groups, left[name]))]
+            names = tuple(form.borders[group] for group in groups if group in form.borders)
+            extra = around.reshape([1, *(len(left[name][variable]) for variable in names)])
             least = marginals(found[name][0], (names, extra / line.counts[name]))
-            good = [costs[0] * line.counts[name] < most_s * (1.0 + _ROUNDING) for costs in least]
+            good = [costs[0] * line.counts[name] < most_s * (1.0 + ROUNDING) for costs in least]
             if not all(mask.any() for mask in good):
                 return None
             left[name] = [states[mask] for states, mask in zip(left[name], good)]

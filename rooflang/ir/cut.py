@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 #: One entry per mesh axis, outermost axis first.
 Spec = tuple[str, ...]
@@ -62,6 +63,12 @@ class Cut:
     def exact(self) -> bool:
         """True when the cut keeps every floating-point operation; else equality holds over the reals."""
         return self.kind in (CutKind.PAR, CutKind.ROUTE)
+
+
+@lru_cache(maxsize=4096)
+def replicated(spec: Spec) -> Spec:
+    """A spec with every coordinate of an axis where it had its owner only."""
+    return tuple(REPLICATED if entry == OWNER else entry for entry in spec)
 
 
 def show_spec(spec: Spec) -> str:

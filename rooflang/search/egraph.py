@@ -20,12 +20,12 @@ from rooflang.search.effort import EFFORT, Effort
 from rooflang.search.fix import FREE, Fixed
 from rooflang.search.looks import Looked
 from rooflang.search.part import Best, Way
-from rooflang.search.point import ROUNDING, Found, Point, nearer
+from rooflang.search.point import Found, Point, nearer
 from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
 from rooflang.search.tally import Tally
 from rooflang.search.workers import Opened, Workers
-from rooflang.sim.result import Overlap
+from rooflang.sim.result import ROUNDING, Overlap
 
 #: A plan that the simulation finds too large is extracted again, with so much more of the memory left free.
 _SPARE = 1.02

@@ -9,9 +9,9 @@ from rooflang.place.grid import layer_labels
 from rooflang.place.lower import lower
 from rooflang.place.plan import Plan
 from rooflang.place.words import describe
-from rooflang.search.point import ROUNDING, Point
+from rooflang.search.point import Point
 from rooflang.search.problem import Problem
-from rooflang.sim.result import Overlap
+from rooflang.sim.result import ROUNDING, Overlap
 from rooflang.sim.simulate import simulate as run_simulation
 
 

@@ -13,12 +13,12 @@ from rooflang.place.grid import SEQ, grid_plan
 from rooflang.place.lower import lower
 from rooflang.place.plan import Plan
 from rooflang.search.fix import FREE, Fixed
-from rooflang.search.point import ROUNDING, Found
+from rooflang.search.point import Found
 from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
 from rooflang.search.screen import screen
 from rooflang.search.tally import Tally
-from rooflang.sim.result import Overlap, waves
+from rooflang.sim.result import ROUNDING, Overlap, waves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,12 +28,12 @@ from rooflang.search.effort import EFFORT, GAP, Effort
 from rooflang.search.fix import FREE, MAX_AXES, Fixed
 from rooflang.search.halves import by_stream
 from rooflang.search.looks import ORIGIN, Configuration, Looked
-from rooflang.search.point import ROUNDING, nearer
+from rooflang.search.point import nearer
 from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
 from rooflang.search.seeds import grid_seeds
 from rooflang.search.space import Space
-from rooflang.sim.result import Overlap, waves
+from rooflang.sim.result import ROUNDING, Overlap, waves
 from rooflang.sim.serial import Serial, Steps
 from rooflang.sim.simulate import simulate
 

@@ -18,10 +18,6 @@ RESULT_SCHEMA = "rooflang.result/1"
 PRICE = "usd_per_million_tokens"
 
 
-#: Relative rounding of sums of some thousand costs.
-ROUNDING = 1e-9
-
-
 @dataclass(frozen=True, kw_only=True)
 class Point:
     """One simulated configuration. `bound_s` is a true lower bound on the step time within `bound_scope`, or None

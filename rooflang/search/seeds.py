@@ -12,7 +12,7 @@ from rooflang.errors import PlacementError
 from rooflang.extractors.costed import CostedGraph, CostedKind
 from rooflang.extractors.shape import Shape
 from rooflang.extractors.task import Choice, Decisions
-from rooflang.ir.cut import OWNER, REPLICATED, Spec
+from rooflang.ir.cut import OWNER, replicated
 from rooflang.ir.layout import Mode
 from rooflang.place.grid import grid_plan
 from rooflang.place.plan import Plan
@@ -45,7 +45,7 @@ def _decisions(costed: CostedGraph, plan: Plan) -> Decisions | None:
         if choice is None:
             return None
         choices[name] = choice
-    boundary = {group: _replicated(spec) for group, spec in plan.boundary.items()}
+    boundary = {group: replicated(spec) for group, spec in plan.boundary.items()}
     if any(boundary.get(group) not in specs for group, specs in costed.borders.items()):
         return None
     return Decisions(choices=choices, boundary={group: boundary[group] for group in costed.borders})
@@ -74,9 +74,4 @@ def _choice(kind: CostedKind, plan: Plan) -> Choice | None:
 
 
 def _key(mode: Mode) -> object:
-    return (mode.op.name, mode.op.kind, tuple(map(_replicated, mode.operands)), _replicated(mode.out))
-
-
-@lru_cache(maxsize=4096)
-def _replicated(spec: Spec) -> Spec:
-    return tuple(REPLICATED if entry == OWNER else entry for entry in spec)
+    return (mode.op.name, mode.op.kind, tuple(map(replicated, mode.operands)), replicated(mode.out))

@@ -15,7 +15,7 @@ def waves(overlap: Overlap) -> int:
 
 
 #: Relative rounding of sums of some thousand costs.
-_ROUNDING = 1e-9
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class StageResult:
         if overlap != "perfect":
             return self.elapsed_s
         projected_s, longer_s = self.elapsed_s - min(self.local_s, self.exposed_s), max(self.local_s, self.exposed_s)
-        if projected_s >= longer_s * (1.0 - _ROUNDING):
+        if projected_s >= longer_s * (1.0 - ROUNDING):
             return projected_s
         return min(self.elapsed_s, longer_s)
 
