@@ -14,10 +14,26 @@ from rooflang.extractors.forms import Points, Weights
 from rooflang.extractors.layouts import IntArray
 from rooflang.extractors.task import Task
 from rooflang.extractors.worthwhile import Line, eliminated, worthwhile
+from rooflang.ir import Graph, GraphBuilder
 
 from .graphs import Case, residual, two_layers
 
 LIMIT = 1_000_000
+
+
+def aside(batch: int, hidden: int, ffn: int, *, layers: int) -> Graph:
+    """A value that layers pass by: they lack the port group in which it goes from the first block to the last one."""
+    g = GraphBuilder("aside", batch=batch, hidden=hidden, ffn=ffn)
+    g.block = "start"
+    rows = g.input("rows", "batch ffn")
+    x = g.op("x", "matmul", [rows, g.weight("in", "ffn hidden")], "batch hidden")
+    kept = g.op("kept", "matmul", [rows, g.weight("by", "ffn hidden")], "batch hidden")
+    for layer in range(layers):
+        g.block = name = f"layers.{layer}"
+        up = g.op(f"{name}.up", "matmul", [x, g.weight(f"{name}.w1", "hidden ffn")], "batch ffn")
+        x = g.op(f"{name}.down", "matmul", [up, g.weight(f"{name}.w2", "ffn hidden")], "batch hidden")
+    g.block = "end"
+    return g.build(g.op("sum", "add", [x, kept], "batch hidden"))
 
 
 def _all(task: Task) -> dict[str, list[IntArray]]:
@@ -35,7 +51,7 @@ def _bound(task: Task, alive: dict[str, list[IntArray]], points: Points, line: L
 
 @settings(max_examples=20)
 @given(
-    st.sampled_from([two_layers, residual]),
+    st.sampled_from([two_layers, residual, aside]),
     st.sampled_from([8, 1024]),
     st.sampled_from([0.1, 0.5, 0.9]),
     st.sampled_from([1.001, 1.05, 1.3]),
