@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from rooflang.ir.op import Op
 from rooflang.ir.tensor import DTYPES, Dim, Role, Tensor
 from rooflang.ir.text import dump, parse, read
 from rooflang.ir.verify import verify
+from tests.counted import calls
 
 from .cases import CASES
 
@@ -243,8 +243,8 @@ def test_values_without_a_text_form_are_refused(value: Any) -> None:
         dump(replace(graph, ops=(op,)))
 
 
-def test_dump_is_fast() -> None:
-    """The content hash of a large model: 61 layers of 30 operators in less than 0.2 s."""
+def test_dump_takes_few_calls() -> None:
+    """The content hash of a large model, 61 layers of 30 operators: in one pass."""
     g = GraphBuilder("large", batch=8, hidden=64)
     x = g.input("x", "batch hidden")
     for layer in range(61):
@@ -253,7 +253,5 @@ def test_dump_is_fast() -> None:
             gain = g.weight(f"layers.{layer}.gain{index}", "hidden")
             x = g.op(f"layers.{layer}.norm{index}", "rms_norm", [x, gain], "batch hidden", over="hidden")
     graph = g.build(x)
-    start = time.perf_counter()
-    text = dump(graph)
-    assert time.perf_counter() - start < 0.2
-    assert parse(text) == graph
+    assert calls(lambda: dump(graph)) < 100 * len(graph.ops)
+    assert parse(dump(graph)) == graph

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 import rooflang.models
 from rooflang.errors import ModelError, RooflangError, UnknownNameError, ValueRangeError
 from rooflang.models import Workload, load, model_names
+from tests.counted import calls
 
 FLASH = Path(rooflang.models.__file__).parent / "configs" / "deepseek-v4-flash.json"
 
@@ -156,9 +156,8 @@ def test_building_needs_no_heavy_import() -> None:
     assert outcome.stdout.strip() == "[]"
 
 
-def test_building_pro_is_fast() -> None:
+def test_building_pro_takes_few_calls() -> None:
+    """A tenth of a second or two: some 70 calls for each operator of the whole model."""
     model = load("deepseek-v4-pro")
     model.build(Workload(stage="decode", context=65536, batch=8))  # loads the operator table
-    start = time.process_time()
-    model.build(Workload(stage="prefill", context=65536, batch=8))
-    assert time.process_time() - start < 0.3
+    assert calls(lambda: model.build(Workload(stage="prefill", context=65536, batch=8))) < 200_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from random import Random
 
@@ -19,6 +18,7 @@ from rooflang.search.api import simulate_layout
 from rooflang.sim.result import Overlap
 from rooflang.sim.simulate import simulate
 from rooflang.sim.verdict import least_bytes, least_step_s, refuse_hopeless, verdict
+from tests.counted import calls
 
 from .plans import placed_model, random_layout
 
@@ -105,23 +105,19 @@ def test_a_plan_that_overflows_in_passing_only_is_left_to_the_simulation() -> No
             simulate(placed, tight, tokens=1)
 
 
-def test_an_infeasible_configuration_costs_less_than_a_tenth_of_a_second() -> None:
-    """From the model's name to the refusal, after the modules are loaded."""
+def test_an_infeasible_configuration_is_refused_after_few_calls() -> None:
+    """From the model's name to the refusal, after the modules are loaded: no simulation."""
 
-    def refused() -> float:
-        begin = time.process_time()
+    def refused() -> None:
         with pytest.raises(CapacityError):
             simulate_model("deepseek-v4-flash", hardware="gb300", gpus=64, context=65536, batch=2**22, dp=64)
-        return time.process_time() - begin
 
     refused()
-    assert min(refused() for _ in range(3)) < 0.1
+    assert calls(refused) < 300_000
 
 
-def test_the_bound_on_memory_takes_milliseconds() -> None:
+def test_the_bounds_take_few_calls() -> None:
+    """Milliseconds: a few calls for each kernel of a kind of layer, however many layers and devices there are."""
     placed, cost = placed_model("deepseek-v4-pro", gpus=256, dp=16, pp=16, batch=4096)
-    begin = time.process_time()
-    for _ in range(10):
-        least_bytes(placed.plan, placed.blocks, cost)
-        least_step_s(placed.plan, placed.blocks, cost)
-    assert (time.process_time() - begin) / 10 < 0.05
+    assert calls(lambda: least_bytes(placed.plan, placed.blocks, cost)) < 40_000
+    assert calls(lambda: least_step_s(placed.plan, placed.blocks, cost)) < 40_000

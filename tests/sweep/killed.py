@@ -59,7 +59,7 @@ def main(spec: Path, folder: Path, seed: int) -> None:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         kills += 1
-    assert wait(begin(spec, folder / f"{number}.sqlite"), time.monotonic() + 60.0)
+    assert wait(begin(spec, folder / f"{number}.sqlite"), time.monotonic() + 300.0)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ QUIET = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL
 def sweep(spec: Path, backend: str, address: str) -> str:
     """The command line's sweep, in a process that has nothing of the cluster but its address."""
     command = [sys.executable, "-m", "rooflang", "sweep", str(spec), "--backend", backend, "--address", address]
-    outcome = subprocess.run(command, capture_output=True, text=True, timeout=150, env={**os.environ, **QUIET})
+    outcome = subprocess.run(command, capture_output=True, text=True, timeout=600, env={**os.environ, **QUIET})
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     return outcome.stdout
 

@@ -121,7 +121,7 @@ def test_processes_of_this_machine(spec: Path, whole: Contents) -> None:
 def test_two_sweeps_may_write_to_one_store(spec: Path, whole: Contents) -> None:
     both = [subprocess.Popen(command(spec), stdout=subprocess.PIPE, text=True) for _ in range(2)]
     for process in both:
-        out, _ = process.communicate(timeout=100)
+        out, _ = process.communicate(timeout=600)
         assert process.returncode == 0, out
     assert contents(spec.with_suffix(".sqlite")) == whole
 

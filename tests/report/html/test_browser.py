@@ -34,7 +34,7 @@ def browse(tmp_path: Path, text: str, *flags: str, at: str = "") -> str:
     profile = tmp_path / "profile"
     shutil.rmtree(profile, ignore_errors=True)
     command = [str(CHROMIUM), *_FLAGS, f"--user-data-dir={profile}", *flags, f"{path.as_uri()}{at}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
     console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     assert not console, console
     return done.stdout
