@@ -48,7 +48,20 @@ def check(
     if size is not None and cut.multiple_of > 1 and size % (cut.multiple_of * parts):
         reason = f"{dim} has {size} entries, which cannot be cut into {parts} at multiples of {cut.multiple_of}"
         return Refusal(code="unaligned", reason=reason)
+    if sizes is not None and cut.grouped and parts > 1 and _torn(cut, sizes):
+        members, groups = cut.grouped
+        reason = (
+            f"{members} has {sizes[members]} entries, which are not {sizes[groups]} groups ({groups}) of one size, so "
+            "that a shard would end inside a group"
+        )
+        return Refusal(code="unaligned", reason=reason)
     return Ok(result=cut)
+
+
+def _torn(cut: Cut, sizes: Mapping[str, int]) -> bool:
+    """Are even shards of members other than those of whole groups, where the extents of both are known?"""
+    members, groups = (sizes.get(label, 0) for label in cut.grouped)
+    return members > 0 and groups > 0 and members % groups > 0
 
 
 #: How the shards of a cut are joined, and that no less will do.
@@ -108,7 +121,7 @@ RULE = Rule(
     preconditions=(
         "the signature has a row for the dim",
         "operands read as summands are summands: log-sum-exp or top-k states are not",
-        "shards are multiples of the row's alignment",
+        "shards are multiples of the row's alignment, and whole groups of what it groups",
         "ranks number positions, experts, heads and ids as the whole does",
         "the axis has not been used for this operator yet",
     ),

@@ -109,7 +109,7 @@ class CostModel:
 
     def mode(self, mode: Mode, tiers: Tiers = ()) -> Cost:
         """Cost of an operator in a mode, its leaves in HBM but for those in `tiers`; infinite where its extents do not
-        divide, or shards lose their alignment."""
+        divide, or shards lose their alignment or tear groups."""
         return with_tiers(self._near(mode), mode, tiers, self) if tiers else self._near(mode)
 
     def local_extents(self, mode: Mode) -> Mapping[str, Num]:
@@ -125,6 +125,8 @@ class CostModel:
         for choice in mode.choices:
             if isinstance(choice, Cut) and choice.multiple_of > 1:
                 good = np.logical_and(good, self.divides({choice.dim: parts[choice.dim] * choice.multiple_of}))
+            if isinstance(choice, Cut) and choice.grouped:
+                good = np.logical_and(good, self._keeps_groups(choice.grouped, parts))
         if not np.any(good):
             return IMPOSSIBLE
         local = self.local(parts)
@@ -141,6 +143,11 @@ class CostModel:
             # The exchange stands between two passes of the operator, neither of which hides it.
             alpha = alpha + np.maximum(compute, memory)
         return Cost(compute_s=compute + bad, memory_s=memory + bad, levels_s=levels, alpha_s=alpha)
+
+    def _keeps_groups(self, grouped: Sequence[str], parts: Mapping[str, int]) -> Num:
+        """True where even shards of members are those of whole groups: a group has ⌈M/G⌉ of M members."""
+        members, groups = grouped
+        return parts[groups] == 1 or np.mod(self.sizes[members], self.sizes[groups]) == 0
 
     def flops(self, mode: Mode) -> Mapping[str, Num]:
         """FLOPs of an operator in a mode on one rank, by the peak rate that they run at."""

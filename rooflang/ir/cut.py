@@ -44,7 +44,7 @@ class Cut:
     the summary's bytes per row of the labels `stat_rows`. `partial_scale` is how much larger a partial output is than
     the output it becomes (log-sum-exp statistics beside the values). `multiple_of` is the alignment that each shard of
     `dim` must keep. `grouped` are two labels that are cut together, members and groups: a group has ⌈M/G⌉ consecutive
-    members, and its rank has them all.
+    members, and its rank has them all, so that even shards are whole groups only where G divides M.
     """
 
     kind: CutKind

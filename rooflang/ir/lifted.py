@@ -241,8 +241,7 @@ def _digits(graph: Graph, laid: Laid) -> Digits:
     """Nested digits for every axis that cuts a label anywhere in the layout."""
     cuts = cut_labels(graph, laid)
     rows = [choice for mode in laid.modes.values() for choice in mode.choices if isinstance(choice, Cut)]
-    pooled = dict.fromkeys((op.operands[0].dims[1], op.output.dims[1]) for op in graph.ops if op.kind == "pool")
-    pooled |= dict.fromkeys((row.grouped[0], row.grouped[1]) for row in rows if row.grouped)
+    pooled = dict.fromkeys((row.grouped[0], row.grouped[1]) for row in rows if row.grouped)
     aligned: dict[str, int] = {}
     for row in rows:
         aligned[row.dim] = lcm(aligned.get(row.dim, 1), row.multiple_of)

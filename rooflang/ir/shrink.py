@@ -55,7 +55,6 @@ def _units(graph: Graph, axis_sizes: Sequence[int], cuts: Mapping[str, Collectio
     """What each extent has to be a multiple of. Labels that are cut together are cut by the axes of both."""
     axes = {label: set(cuts.get(label, ())) for label in graph.sizes}
     pairs = [row.grouped for op in graph.ops for row in signature(op) if row.grouped]
-    pairs += [(op.operands[0].dims[1], op.output.dims[1]) for op in graph.ops if op.kind == "pool"]
     for _ in pairs:  # at most so many steps lead from one label to another
         for one, other in pairs:
             axes[one] = axes[other] = axes[one] | axes[other]

@@ -105,7 +105,6 @@ def digits(graph: Graph, axis_sizes: Sequence[int], source: Source, *, loose: bo
     """
     rows = [] if loose else [row for op in graph.ops for row in signature(op)]
     pairs = {(row.grouped[0], row.grouped[1]) for row in rows if row.grouped}
-    pairs |= {(op.operands[0].dims[1], op.output.dims[1]) for op in graph.ops if op.kind == "pool" and not loose}
     aligned = {row.dim: row.multiple_of for row in rows if row.multiple_of > 1}
     axes = range(len(axis_sizes))
     style = source.below(3)

@@ -255,6 +255,30 @@ def test_an_extent_that_only_a_spec_cuts_has_to_divide_too() -> None:
     assert np.isfinite(model(graph, [3], domain=1).mode(mode(graph, "after", owner)).local_s)
 
 
+def grouped_attention(heads: int, shared: int) -> Graph:
+    g = GraphBuilder("attention", batch=2, seq=4, head=heads, kv=shared, ctx=4, key=8, value=8)
+    k, v = g.input("k", "batch ctx kv key"), g.input("v", "batch ctx kv value")
+    return g.build(g.op("y", "grouped_attention", [g.input("q", "batch seq head key"), k, v], "batch seq head value"))
+
+
+def pooled(positions: int, entries: int) -> Graph:
+    g = GraphBuilder("pool", batch=2, seq=positions, ctx=entries, width=8)
+    return g.build(g.op("y", "pool", [g.input("x", "batch seq width")], "batch ctx width"))
+
+
+@pytest.mark.parametrize(
+    ("whole", "torn", "dim"),
+    [
+        (grouped_attention(8, 4), grouped_attention(6, 4), "kv"),  # 2 + 2 + 2 heads, and 0: the third one reads group 1
+        (pooled(16, 4), pooled(10, 4), "seq"),  # 3 + 3 + 3 + 1 positions: the second half begins inside entry 1
+    ],
+)
+def test_shards_that_divide_but_tear_a_group_are_impossible(whole: Graph, torn: Graph, dim: str) -> None:
+    assert np.isfinite(model(whole, [2], domain=2).mode(mode(whole, "y", cut(whole, "y", dim))).local_s)
+    assert np.isinf(model(torn, [2], domain=2).mode(mode(torn, "y", cut(torn, "y", dim))).local_s)
+    assert np.isfinite(model(torn, [1], domain=1).mode(mode(torn, "y", cut(torn, "y", dim))).local_s)
+
+
 def test_batch_sizes_that_do_not_divide_are_impossible_one_by_one() -> None:
     graph = product()
     batches = np.array([4.0, 6.0, 8.0])

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from rooflang.ir import Graph, signature
+from rooflang.ir import Graph, GraphBuilder, signature
 from rooflang.ir.cut import CutKind
 from rooflang.rules import rule
 from rooflang.rules.examples import attention_then_add, decode_step, mlp
@@ -61,6 +61,17 @@ def test_shards_keep_the_alignment(monkeypatch: pytest.MonkeyPatch) -> None:
     refused = RULE.check(up, "ffn", sizes={"ffn": 12}, parts=2)
     assert isinstance(refused, Refusal)
     assert refused.code == "unaligned"
+
+
+def test_shards_are_whole_groups() -> None:
+    g = GraphBuilder("pool", batch=2, seq=10, ctx=4, width=8)
+    pool = g.build(g.op("y", "pool", [g.input("x", "batch seq width")], "batch ctx width")).op_by_name["y"]
+    refused = RULE.check(pool, "seq", sizes={"seq": 10, "ctx": 4}, parts=2)
+    assert isinstance(refused, Refusal)
+    assert refused.code == "unaligned"
+    assert "seq has 10 entries, which are not 4 groups (ctx) of one size" in refused.reason
+    assert isinstance(RULE.check(pool, "seq", sizes={"seq": 10, "ctx": 4}), Ok)  # not cut
+    assert isinstance(RULE.check(pool, "seq", sizes={"seq": 12, "ctx": 4}, parts=2), Ok)
 
 
 @pytest.mark.parametrize("axes", [0, 1, 2, 3])

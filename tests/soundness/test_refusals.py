@@ -74,6 +74,10 @@ TABLE: dict[str, tuple[str, Callable[[], Verdict]]] = {
         "split_kernel",
         lambda: SPLIT(case("block_matmul"), "blocks", sizes={"blocks": 16}, parts=16),
     ),
+    "half a group of pooled positions, or of heads": (
+        "split_kernel",
+        lambda: SPLIT(case("pool"), "seq", sizes={"seq": 10, "ctx": 4}, parts=2),
+    ),
     "log-sum-exp states passed on as summands": (
         "split_kernel",
         lambda: SPLIT(case("add"), "partial", partials={"y0": frozenset({"lse"})}),

@@ -48,7 +48,14 @@ def _apart(op: Op) -> list[str]:
 
 def _pool_cuts(op: Op) -> tuple[Cut, ...]:
     source, target = op.operands[0].dims[1], op.output.dims[1]
-    pooled = Cut(kind=CutKind.PAR, dim=source, operands=(source,), out=target, loops=(source, target))
+    pooled = Cut(
+        kind=CutKind.PAR,
+        dim=source,
+        operands=(source,),
+        out=target,
+        loops=(source, target),
+        grouped=(source, target),
+    )
     return (*pars(op, _apart(op)), pooled)
 
 
