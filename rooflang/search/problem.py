@@ -109,6 +109,12 @@ class Problem:
         found = tuple(shared_inputs(self.blocks))
         return replace(self, apart=(*self.apart, *found)) if found else self
 
+    @cached_property
+    def unjoined(self) -> Problem:
+        """The problem without joint products."""
+        kept = tuple(each for each in self.apart if not isinstance(each, Joint))
+        return self if kept == self.apart else replace(self, apart=kept)
+
     def of_plan(self, plan: Plan) -> Problem:
         """The problem without joint products that a plan of it does not run."""
         made = {name for block in plan.blocks.values() for name in block.modes}
