@@ -173,7 +173,7 @@ class _Branch:
 class Branching:
     """The search of a task's plans by branches towards a goal; `share` of C is where its dual is highest.
 
-    Raises `LimitReached` where there are too many layouts.
+    Raises `LimitReached` where there are too many layouts, and at a limit, with the bound so far.
     """
 
     task: Task
@@ -212,7 +212,7 @@ class Branching:
         alive = {name: form.alive(ends) for name, form in self._forms.items()}
         near = self._weighed(_NEAR_ODDS)
         line = self.goal.line(_shares(near))
-        left = worthwhile(self._forms, self._groups, alive, near, line, self._most_s, _LARGEST)
+        left = worthwhile(self._forms, self._groups, alive, near, line, self._most_s, _LARGEST, self.task.check)
         if left is None:
             return None
         alive = {name: form.alive(ends, left[name]) for name, form in self._forms.items()}
@@ -265,6 +265,7 @@ class Branching:
         return part
 
     def _eliminated(self, form: KindForm, alive: Sequence[IntArray]) -> tuple[Tables, FloatArray]:
+        self.task.check()
         return eliminated(form, self._groups, self._points, alive, _LARGEST)
 
     def _states(self, part: _Part, place: Place) -> dict[int, IntArray]:

@@ -34,7 +34,7 @@ _TINY = 1e-6
 def capacity_rows(net: Network, task: Task, usable: BoolArray, margin: float = 0.0) -> list[Row]:
     """For each stage: what rests in each memory; in HBM what rests there and what the step leaves behind, and what
     rests there and what any one kernel works on. Of the network's columns those that are `usable` count; `margin` is
-    the share of each memory that stays free."""
+    the share of each memory that stays free. Raises `LimitReached`."""
     rows: list[Row] = []
     seen: set[tuple[tuple[str, int], ...]] = set()
     for load in task.loads:
@@ -54,6 +54,7 @@ def _stage_rows(net: Network, task: Task, load: Load, usable: BoolArray, high: f
         if tier == HBM:
             yield Row(sum=_sum(_left(net, task, load) * usable / room, [(rests, 1.0)]), high=high)
             for start, kind in zip(net.mode_start, net.kinds):
+                task.check()
                 for value in range(len(kind.values)) if load.counts[kind.kind.name] else ():
                     live = _live(net, task, start, kind, value) * usable / room
                     if live.max(initial=0.0) > _TINY:

@@ -112,7 +112,7 @@ class Chain:
 
     def bound(self, found: Dual, limit: int) -> tuple[float, tuple[int, ...]]:
         """A lower bound on the objective over all partitions, plans and boundaries, and the layers of each stage in the
-        partition that has it; 0 and an even partition where the dual has too many layouts."""
+        partition that has it; 0 and an even partition where the dual has too many layouts, or a limit comes."""
         try:
             return cheapest(self.floors(found, limit))
         except LimitReached:
@@ -120,7 +120,7 @@ class Chain:
 
     def floors(self, found: Dual, limit: int) -> FloatArray:
         """Lower bounds on the objective of stages over all plans and boundaries, (stages, layers + 1, layers + 1).
-        Raises `LimitReached` where the dual has too many layouts."""
+        Raises `LimitReached` where the dual has too many layouts, or at a limit."""
         if (found, limit) not in self._floors:
             self._floors[found, limit] = self._all_floors(found, limit)
         return self._floors[found, limit]
@@ -150,11 +150,15 @@ class Chain:
         return [cheapest(tables)[0] for tables in self._least(found, points, limit)]
 
     def _least(self, found: Dual, points: Points, limit: int) -> Iterator[FloatArray]:
-        """For each point the least weighted costs of stages, (stages, layers + 1, layers + 1)."""
+        """For each point the least weighted costs of stages, (stages, layers + 1, layers + 1). Raises
+        `LimitReached`."""
         together = max(1, _ENTRIES // limit)
         for first in range(0, len(points), together):
             some = points[first : first + together]
-            values = {name: found.kind(name, some, limit).value for name in self.counts}
+            values = dict[str, FloatArray]()
+            for name in self.counts:
+                self.task.check()
+                values[name] = found.kind(name, some, limit).value
             for point, (at, weights) in enumerate(some):
                 sums = self._sums({name: float(least[point].min()) for name, least in values.items()})
                 sent = [weights.exposed * self._least_sends_s(stage)[:, at] for stage in range(len(self.task.stages))]

@@ -260,9 +260,11 @@ class Dual:
         return found
 
     def minima(self, task: Task, load: Load, points: Points, limit: int) -> list[Minimum]:
-        """The least weighted costs of a stage at points, under the task's fixed boundary."""
-        specs = self.costed.borders
-        kinds = {name: self.kind(name, points, limit) for name in load.counts}
+        """The least weighted costs of a stage at points, under the task's fixed boundary. Raises `LimitReached`."""
+        specs, kinds = self.costed.borders, dict[str, KindDual | KindDuals]()
+        for name in load.counts:
+            task.check()
+            kinds[name] = self.kind(name, points, limit)
         least = self._joined(task, load, points, {name: kind.value for name, kind in kinds.items()}, limit)
         best = least
         if any(kind.reached is not kind.value for kind in kinds.values()):

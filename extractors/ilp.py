@@ -69,7 +69,6 @@ class _Solved:
 def extract(
     task: Task,
     *,
-    time_limit_s: float = float("inf"),
     nodes: int = NODES,
     gap: float = 1e-3,
     worth: float = 0.0,
@@ -77,19 +76,19 @@ def extract(
     draft: bool = False,
     pool: Pool | None = None,
 ) -> Extraction:
-    """The best plan of a task, to a relative gap, or what was found when a limit was reached: of the time, or of the
-    `nodes` of the integer programme's search tree, which does not depend on the machine. Plans are taken from `pool`
-    and added to it; all of them have to keep to what the task fixes. The programme is run only where a gap of more than
-    `worth` is left, for it takes ten times as long as all else; after branches only if `worth` is not above `gap`, and
-    for a `draft`, which is looked at further, only where memory is short.
+    """The best plan of a task, to a relative gap, or what was found when a limit was reached: one that the task is
+    watched for, or of the `nodes` of the integer programme's search tree, which do not depend on the machine. Plans are
+    taken from `pool` and added to it; all of them have to keep to what the task fixes. The programme is run only where
+    a gap of more than `worth` is left, for it takes ten times as long as all else; after branches only if `worth` is
+    not above `gap`, and for a `draft`, which is looked at further, only where memory is short.
 
     With `cutoff_s` it stops, with status `cut off`, once no plan can be faster than that. Raises `CapacityError` where
     nothing fits (by how much, and which tensors), `PlacementError` where the task's extents do not divide over the mesh
-    or what it fixes excludes every plan, `LimitReached` where the time was up before there was a plan.
+    or what it fixes excludes every plan, `LimitReached` where a limit came before there was a plan.
     """
     begin = perf_counter()
     sweep = Sweep.of(task, limit=QUICK_LIMIT, gap=gap, cutoff_s=cutoff_s, pool=pool)
-    with suppress(LimitReached):  # too many layouts for tables: the integer programme has to do it alone
+    with suppress(LimitReached):  # too many layouts: the programme has to do it alone; or a limit: what there is stands
         draft = _look(sweep, gap=gap, worth=worth, draft=draft)
     known = sweep.best or next(iter(sweep.plans(1)), None)
     if known is not None and sweep.bound_s >= cutoff_s:
@@ -99,7 +98,7 @@ def extract(
     fine = sweep.value_s <= sweep.bound_s * (1.0 + worth) or (draft and not sweep.tight and sweep.bound_s > 0.0)
     if sweep.best is not None and fine:
         return extraction(task, sweep.best, bound_s=sweep.bound_s, status="heuristic", begin=begin)
-    solved = _solve(task, sweep, time_limit_s=time_limit_s - (perf_counter() - begin), nodes=nodes, gap=gap)
+    solved = _solve(task, sweep, nodes=nodes, gap=gap)
     if sweep.best is None:
         raise _nothing(task, sweep, solved)
     return extraction(
@@ -114,9 +113,7 @@ def extract(
     )
 
 
-def proved(
-    task: Task, *, time_limit_s: float, nodes: int, gap: float, cutoff_s: float, pool: Pool
-) -> tuple[float, Decisions | None]:
+def proved(task: Task, *, nodes: int, gap: float, cutoff_s: float, pool: Pool) -> tuple[float, Decisions | None]:
     """A lower bound on the objective of every plan of a task that fits, infinite where there is none, and the best plan
     found: as `extract`, without the record of a plan."""
     sweep = Sweep.of(task, limit=QUICK_LIMIT, gap=gap, cutoff_s=cutoff_s, pool=pool)
@@ -125,7 +122,7 @@ def proved(
             _look(sweep, gap=gap, worth=gap, draft=False)
         if sweep.done:
             return sweep.bound_s, sweep.best
-        solved = _solve(task, sweep, time_limit_s=time_limit_s, nodes=nodes, gap=gap)
+        solved = _solve(task, sweep, nodes=nodes, gap=gap)
     except (CapacityError, PlacementError):
         return float("inf"), None
     return float("inf") if solved.status == "infeasible" else max(sweep.bound_s, solved.bound_s), sweep.best
@@ -133,7 +130,7 @@ def proved(
 
 def _look(sweep: Sweep, *, gap: float, worth: float, draft: bool) -> bool:
     """All that is done before the integer programme, and whether what it finds is good enough as it is. Raises
-    `LimitReached` where there are too many layouts."""
+    `LimitReached` where there are too many layouts, or at a limit."""
     task = sweep.task
     if np.isfinite(sweep.cutoff_s) or sweep.best is not None:
         sweep.probe()
@@ -158,11 +155,19 @@ def _look(sweep: Sweep, *, gap: float, worth: float, draft: bool) -> bool:
     return draft
 
 
-def _solve(task: Task, sweep: Sweep, *, time_limit_s: float, nodes: int, gap: float) -> _Solved:
-    """The integer programme, its plan offered to the sweep. Memory gets rows once it was found short. First the modes
-    of the best plans known are combined anew, or where memory is short their leaves laid anew."""
-    begin, net = perf_counter(), network(task.costed)
-    part, whole = ((begin + share * time_limit_s, round(share * nodes)) for share in (_PART, 1.0))
+def _solve(task: Task, sweep: Sweep, *, nodes: int, gap: float) -> _Solved:
+    """The integer programme, as far as limits allow, its plan offered to the sweep."""
+    try:
+        return _programme(task, sweep, nodes=nodes, gap=gap)
+    except LimitReached:
+        return _Solved(status="limit")
+
+
+def _programme(task: Task, sweep: Sweep, *, nodes: int, gap: float) -> _Solved:
+    """The integer programme. Memory gets rows once it was found short. First the modes of the best plans known are
+    combined anew, or where memory is short their leaves laid anew. Raises `LimitReached` between runs."""
+    task.check()
+    part, whole, net = (_PART, round(_PART * nodes)), (1.0, nodes), network(task.costed)
     run = partial(_run, net, task, sweep, gap=gap)
     if sweep.tight:
         for plan in {id(plan): plan for plan in (sweep.best, *sweep.plans(_LAID)) if plan is not None}.values():
@@ -201,18 +206,22 @@ def _run(
     only: Mapping[str, Collection[int]] | None = None,
     margin: float = 0.0,
 ) -> _Solved:
-    """One run of the solver until a moment or a number of nodes, unless the plan is good enough already; what it finds
-    is offered to the sweep. `margin` is the share of memories that it leaves free."""
+    """One run of the solver, for a share of the time that is left and a number of nodes, unless the plan is good enough
+    already; what it finds is offered to the sweep. `margin` is the share of memories that it leaves free. Raises
+    `LimitReached`."""
     if sweep.done:
         return _Solved(status="optimal")
+    task.check()
     tight = sweep.tight
     found = numbers(net, task, frugal=tight, only=only)
     about_s = sweep.value_s if np.isfinite(sweep.value_s) else float(found.local_s.sum(axis=1).max())
     rows = capacity_rows(net, task, found.usable, margin) if tight else ()
     model = assemble(net, found, task.objective, about_s=about_s, rows=rows)
     start = {} if sweep.best is None else _start(net, model, sweep.best)
-    left_s = max(0.0, limits[0] - perf_counter())
-    outcome = Solver().solve(model.programme, time_limit_s=left_s, nodes=limits[1], gap=gap, start=start)
+    task.check()
+    share, nodes = limits
+    left_s = share * task.watch.remaining_s
+    outcome = Solver().solve(model.programme, time_limit_s=left_s, nodes=nodes, gap=gap, start=start)
     plan = None if outcome.x is None else _decisions(net, model, outcome.x)
     if plan is not None:
         sweep.offer(plan)
@@ -251,7 +260,8 @@ def _decisions(net: Network, model: Assembled, x: FloatArray) -> Decisions:
 
 
 def _nothing(task: Task, sweep: Sweep, solved: _Solved) -> RooflangError:
-    """Why there is no plan."""
+    """Why there is no plan. Raises `LimitReached` where that is not known yet."""
+    task.check()
     if sweep.leanest is not None:
         return overflow(task, fullest(task, sweep.leanest))
     if solved.status == "infeasible":

@@ -30,8 +30,8 @@ class Programme:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Outcome:
-    """`status` is `optimal`, `infeasible`, `time limit`, `node limit` or `failed`. `x` is None where no solution was
-    found; `bound` is a lower bound on the cost of every solution."""
+    """`status` is `optimal`, `infeasible`, `limit` (of time), `node limit` or `failed`. `x` is None where no solution
+    was found; `bound` is a lower bound on the cost of every solution."""
 
     status: str
     x: FloatArray | None
@@ -104,7 +104,7 @@ class Solver:
         status = {
             api.HighsModelStatus.kOptimal: "optimal",
             api.HighsModelStatus.kInfeasible: "infeasible",
-            api.HighsModelStatus.kTimeLimit: "time limit",
+            api.HighsModelStatus.kTimeLimit: "limit",
             api.HighsModelStatus.kSolutionLimit: "node limit",
         }.get(highs.getModelStatus(), "failed")
         feasible = highs.getInfo().primal_solution_status == api.SolutionStatus.kSolutionStatusFeasible

@@ -125,7 +125,11 @@ def _mixed(sweep: Sweep, load: Load, found: Iterable[Decisions]) -> list[Decisio
     by_boundary: dict[object, list[Decisions]] = {}
     for plan in found:
         by_boundary.setdefault(tuple(sorted(plan.boundary.items())), []).append(plan)
-    return [mix for plans in by_boundary.values() if (mix := _mix(sweep, load, plans)) is not None]
+    mixes = []
+    for plans in by_boundary.values():
+        sweep.task.check()
+        mixes.append(_mix(sweep, load, plans))
+    return [mix for mix in mixes if mix is not None]
 
 
 #: C, N, bytes at rest in HBM, the choices of the kinds.

@@ -40,7 +40,6 @@ _WORTH = 1e-4
 def extract(
     task: Task,
     *,
-    time_limit_s: float = float("inf"),
     gap: float = 1e-3,
     worth: float = 0.0,
     cutoff_s: float = float("inf"),
@@ -52,10 +51,9 @@ def extract(
 
     The bound is over all contiguous partitions into as many stages, or over plans for the given ones.
     """
-    end = perf_counter() + time_limit_s
     plans = pool or Pool(costed=task.costed)
     if len(task.stages) == 1 or not repartition:
-        return ilp.extract(task, time_limit_s=time_limit_s, gap=gap, worth=worth, cutoff_s=cutoff_s, pool=plans)
+        return ilp.extract(task, gap=gap, worth=worth, cutoff_s=cutoff_s, pool=plans)
     begin = perf_counter()
     chain, found = Chain(task=task), dual(task.costed, task.at, task.keep)
     bound_s, promising = chain.bound(found, ilp.QUICK_LIMIT)
@@ -63,18 +61,18 @@ def extract(
         return extraction(task, known, bound_s=bound_s, status="cut off", begin=begin)
     short = task.costed.spares  # other ways to rest are looked at where HBM is short
     draft = task.objective == "max" and not short
-    best = _best(chain, plans, promising, bound_s, end=end, gap=gap, worth=worth, cutoff_s=cutoff_s, draft=draft)
-    more = perf_counter() < end and bound_s < cutoff_s  # what is cut off was so with one partition only
+    best = _best(chain, plans, promising, bound_s, gap=gap, worth=worth, cutoff_s=cutoff_s, draft=draft)
+    more = not task.watch.expired and bound_s < cutoff_s  # what is cut off was so with one partition only
     if more and best.value_s > bound_s * (1.0 + gap):
         bound_s = max(bound_s, chain.bound(found, ilp.LIMIT)[0])
     if bound_s >= cutoff_s or best.value_s <= bound_s * (1.0 + worth) or not (draft or short):
         return replace(best, bound_s=min(bound_s, best.value_s))
     goal = Partitions(chain, plans, best=best.decisions, stages=best.stages, value_s=best.value_s, bound_s=bound_s,
                       gap=max(gap, worth * ilp.ENOUGH), cutoff_s=cutoff_s)  # fmt: skip
-    with suppress(LimitReached):  # too many layouts
-        if short and perf_counter() < end:
-            Windows(goal=goal, floors=chain.floors(found, ilp.LIMIT)).run(end)
-        elif not short:
+    with suppress(LimitReached):  # too many layouts, or a limit
+        if short:
+            Windows(goal=goal, floors=chain.floors(found, ilp.LIMIT)).run()
+        else:
             on = replace(task, stages=best.stages)
             Branching(task=on, goal=goal, share=promising_share(on, plans)).run(ilp.BRANCHES)
     return _reached(goal, best, gap=gap, begin=begin)
@@ -97,30 +95,27 @@ def _best(
     promising: tuple[int, ...],
     bound_s: float,
     *,
-    end: float,
     gap: float,
     worth: float,
     cutoff_s: float,
     draft: bool,
 ) -> Extraction:
     """The best plan that turns of extraction and partition find, from the task's stages, a promising partition, and
-    the best ones for plans that are known."""
+    the best ones for plans that are known. Raises what the first one raised where there is none, or `LimitReached`."""
     task = chain.task
     known = [counts for value_s, counts in map(chain.best, pool.plans[-_KNOWN:]) if np.isfinite(value_s)]
     starts = [task.stages, *(partition(task.costed.blocks, counts) for counts in dict.fromkeys([promising, *known]))]
     waiting, seen = starts, set[Stages]()
     best: Extraction | None = None
     failed: CapacityError | LimitReached | None = None
-    while waiting and len(seen) < _TURNS:
+    while waiting and len(seen) < _TURNS and not task.watch.expired:
         stages = waiting.pop(0)
-        if stages in seen or (best is not None and (best.value_s <= bound_s * (1.0 + gap) or perf_counter() > end)):
+        if stages in seen or (best is not None and best.value_s <= bound_s * (1.0 + gap)):
             continue
         seen.add(stages)
-        left_s = max(0.0, end - perf_counter())
         try:
             found = ilp.extract(
                 replace(task, stages=stages),
-                time_limit_s=left_s,
                 gap=gap,
                 worth=worth,
                 cutoff_s=cutoff_s,
@@ -136,6 +131,7 @@ def _best(
         if value_s < best.value_s * (1.0 - _WORTH):
             waiting.insert(0, partition(task.costed.blocks, counts))
     if best is None:
+        task.check()
         assert failed is not None
         raise failed
     return best

@@ -212,6 +212,7 @@ class Sweep:
     def polish(self) -> None:
         """Improve the best plans kernel by kernel."""
         for decisions in self.plans(_POLISHED):
+            self.task.check()
             stages = [self.stage_s(load, decisions) for load in self.task.slowest]
             self.offer(polished(self.task, decisions, stages, self.bound_s * (1.0 + self.gap)))
             if self.done:
@@ -222,6 +223,7 @@ class Sweep:
         or of any plan known that has the boundary."""
         boundaries = {tuple(sorted(found.boundary.items())): found.boundary for found in self._found.values()}
         for boundary in boundaries.values():
+            self.task.check()
             for mixed in self._mixes(boundary):
                 self.offer(mixed)
 

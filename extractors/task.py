@@ -10,9 +10,10 @@ from typing import Literal
 import numpy as np
 
 from rooflang.cost.tiers import HBM
-from rooflang.errors import PlacementError
+from rooflang.errors import LimitReached, PlacementError
 from rooflang.extractors.costed import CostedGraph
 from rooflang.extractors.layouts import FloatArray
+from rooflang.extractors.watch import ENDLESS, Watch
 from rooflang.hw.mesh import Mesh
 from rooflang.ir.blocks import Blocks
 from rooflang.ir.cut import Spec
@@ -59,7 +60,8 @@ class Task:
     """What to extract: one plan per kind of block, and one layout per port group, for the batch size number `at`.
 
     `stages` are the block labels of each pipeline stage; every stage uses the same plans. `keep(kind, mode)` says which
-    modes may be used, `boundary` fixes the layout of port groups. `reserve_bytes` of HBM are to stay free.
+    modes may be used, `boundary` fixes the layout of port groups. `reserve_bytes` of HBM are to stay free. Work on it
+    ends when `watch` says so.
     """
 
     costed: CostedGraph
@@ -69,6 +71,14 @@ class Task:
     keep: Callable[[str, Mode], bool] | None = None
     boundary: Mapping[int, Spec] = field(default_factory=dict)
     reserve_bytes: float = 0.0
+    watch: Watch = ENDLESS
+
+    def check(self) -> None:
+        """Raise `LimitReached` once the work has to end."""
+        if self.watch.expired:
+            raise LimitReached(
+                "a limit was reached before a plan was found", where="extraction", hint="allow more time or memory"
+            )
 
     @property
     def mesh(self) -> Mesh:
@@ -178,9 +188,9 @@ class Extraction:
 
     `local_s` (C) and `exposed_s` (N) are those of the slowest stage. `bound_s` is a lower bound on the objective of
     every plan of the task's scope: this mesh, these stages, one plan per kind of block, one layout per port group.
-    `gap` is objective / bound − 1. `status` says how it ended: `optimal` (within the gap asked for), `time limit`,
-    `cut off` or `heuristic`. `rows`, `columns` and `binaries` are the size of the integer programme, 0 where none was
-    needed.
+    `gap` is objective / bound − 1. `status` says how it ended: `optimal` (within the gap asked for), `limit`
+    (of time or memory), `node limit`, `cut off` or `heuristic`. `rows`, `columns` and `binaries` are the size of the
+    integer programme, 0 where none was needed.
     """
 
     mesh: Mesh

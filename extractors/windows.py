@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
-from time import perf_counter
 
 import numpy as np
 
@@ -38,16 +37,17 @@ class Windows:
     floors: FloatArray
     _proved: set[tuple[float, ...]] = field(default_factory=set)
 
-    def run(self, end: float) -> None:
-        """Prove stages until the goal is reached or nothing more is to be had, or until a moment."""
+    def run(self) -> None:
+        """Prove stages until the goal is reached or nothing more is to be had. Raises `LimitReached`, with the bound
+        so far."""
         most = min(_STAGES, max(1, _COLUMNS // network(self._chain.costed).columns))
         while True:
             bound_s, layers = cheapest(self.floors)
             window = self._next(list(pairwise(accumulate(layers, initial=0))))
-            left_s = end - perf_counter()
-            if self.goal.done(bound_s) or window is None or len(self._proved) >= most or left_s <= 0.0:
+            if self.goal.done(bound_s) or window is None or len(self._proved) >= most:
                 return
-            self._prove(window, left_s)
+            self._chain.task.check()
+            self._prove(window)
 
     @property
     def _chain(self) -> Chain:
@@ -63,15 +63,13 @@ class Windows:
         first, last = window
         return tuple(float(count[last] - count[first]) for count in self._chain.counts.values())
 
-    def _prove(self, window: _Window, limit_s: float) -> None:
+    def _prove(self, window: _Window) -> None:
         first, last = window
         labels = tuple(label for layer in self._chain.layers[first:last] for label in layer)
         others = ((),) * (len(self._chain.task.stages) - 1)  # each holds a wave, and that is all they count for here
         task, goal = replace(self._chain.task, stages=(labels, *others)), self.goal
         enough_s = min(goal.cutoff_s, goal.value_s / (1.0 + goal.gap))
-        least_s, found = ilp.proved(
-            task, time_limit_s=limit_s, nodes=_NODES, gap=goal.gap, cutoff_s=enough_s, pool=goal.pool
-        )
+        least_s, found = ilp.proved(task, nodes=_NODES, gap=goal.gap, cutoff_s=enough_s, pool=goal.pool)
         self._proved.add(self._blocks(window))
         self.floors = np.maximum(self.floors, np.where(self._contain(window), least_s, 0.0))
         if found is not None:

@@ -7,7 +7,7 @@ programmes: fixing by reduced costs), and tables over them are small.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,15 +55,25 @@ def _places(form: KindForm, groups: Groups, alive: Sequence[IntArray]) -> list[I
 
 
 def worthwhile(
-    forms: Mapping[str, KindForm], groups: Groups, alive: Alive, points: Points, line: Line, most_s: float, limit: int
+    forms: Mapping[str, KindForm],
+    groups: Groups,
+    alive: Alive,
+    points: Points,
+    line: Line,
+    most_s: float,
+    limit: int,
+    check: Callable[[], None] = lambda: None,
 ) -> dict[str, list[IntArray]] | None:
     """Of the states that are `alive` those with which the bound at a point is below `most_s`; None if there are none.
 
-    Raises `LimitReached` where tables have more entries than `limit`.
+    Raises `LimitReached` where tables have more entries than `limit`, and what `check` raises between them.
     """
     left = {name: list(states) for name, states in alive.items()}
     for number, point in enumerate(points):
-        found = {name: eliminated(form, groups, (point,), left[name], limit) for name, form in forms.items()}
+        found = dict[str, tuple[Tables, FloatArray]]()
+        for name, form in forms.items():
+            check()
+            found[name] = eliminated(form, groups, (point,), left[name], limit)
         if not all(tables.exact for tables, _ in found.values()):
             raise LimitReached("too many layouts for tables", where="extraction")
         parts = {name: line.counts[name] * value[0] for name, (_, value) in found.items()}

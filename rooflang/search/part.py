@@ -126,7 +126,8 @@ class Part:
                 costed = self._costed(space)
             except PlacementError:
                 continue  # no layout suits all blocks: with some rules disabled that happens
-            task = Task(costed=costed, at=0, stages=labels, objective=OBJECTIVE[self.way.overlap])
+            objective = OBJECTIVE[self.way.overlap]
+            task = Task(costed=costed, at=0, stages=labels, objective=objective, watch=progress)
             progress.say(f"looking at mesh {space.sizes}, pipeline {self.stages}")
             free = self.way.fixed.partition is None
             survey = Survey.of(task, quick_bounds_s(task, repartition=free), repartition=free)
@@ -371,8 +372,7 @@ class Part:
         self, config: Configuration, at: int, cutoff_s: float, progress: Progress, reserve_bytes: float
     ) -> Extraction:
         return extract(
-            replace(config.survey.task, at=at, reserve_bytes=reserve_bytes),
-            time_limit_s=progress.remaining_s,
+            replace(config.survey.task, at=at, reserve_bytes=reserve_bytes, watch=progress),
             gap=self.way.effort.gap,
             worth=self._worth(config),
             cutoff_s=cutoff_s,

@@ -15,6 +15,7 @@ from rooflang.extractors import greedy
 from rooflang.extractors.bounds import quick_bounds_s
 from rooflang.extractors.ilp import extract
 from rooflang.extractors.memory import fullest
+from rooflang.extractors.solver import Solver
 from rooflang.extractors.sweep import Sweep
 from rooflang.extractors.task import Objective, Task
 from rooflang.ir.layout import Mode
@@ -249,19 +250,23 @@ def test_what_cannot_fit_says_by_how_much() -> None:
 # -------------------------------------------------------------------------------------------------------------
 
 
-def test_when_time_is_up_there_is_a_plan_and_a_bound() -> None:
+def test_when_the_solvers_time_is_up_there_is_a_plan_and_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     case = case_of("two layers on two axes")
     task = case.task()
-    found = extract(task, gap=-1.0, time_limit_s=0.0)
+    solve = Solver.solve
+    monkeypatch.setattr(Solver, "solve", lambda *given, **named: solve(*given, **{**named, "time_limit_s": 0.0}))
+    found = extract(task, gap=-1.0)
     best = best_of("two layers on two axes", "max")
-    assert found.status == "time limit"
+    assert found.status == "limit"
     assert 0.0 < found.bound_s <= best * (1 + 1e-9) <= found.value_s * (1 + 2e-9)
 
 
 @pytest.mark.usefixtures("no_dual")
-def test_no_time_and_no_plan_is_an_error() -> None:
+def test_no_time_and_no_plan_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    solve = Solver.solve
+    monkeypatch.setattr(Solver, "solve", lambda *given, **named: solve(*given, **{**named, "time_limit_s": 0.0}))
     with pytest.raises(LimitReached, match="limit was reached"):
-        extract(case_of("two layers on two axes").task(), time_limit_s=0.0)
+        extract(case_of("two layers on two axes").task())
 
 
 def test_a_cutoff_ends_it_early() -> None:
