@@ -34,13 +34,16 @@ def lane(tier: str, direction: str) -> str:
     return f"{tier} {direction}"
 
 
-def lane_bytes_per_s(cluster: Cluster, name: str) -> float:
-    """The rate behind the time that is listed under a fabric level or under a `lane`."""
+def lane_bytes_per_s(cluster: Cluster, name: str, gpus: int) -> float:
+    """The rate behind the time that is listed under a fabric level or under a `lane`, in stages of so many GPUs.
+
+    The GPUs of a stage use a memory at once, and share what they share of its route. Another stage may use it at
+    another time: that it comes in between is for the simulator to find, so that costs stay below what it finds.
+    """
     tier, _, direction = name.partition(" ")
     if not direction:
         return cluster.level(name).bytes_per_s
-    found = cluster.tier(tier)
-    return found.read_bytes_per_s if direction == "read" else found.write_bytes_per_s
+    return cluster.tier_bytes_per_s(tier, gpus)[direction == "write"]
 
 
 def with_tiers(cost: Cost, mode: Mode, tiers: Tiers, model: CostModel) -> Cost:
@@ -52,7 +55,7 @@ def with_tiers(cost: Cost, mode: Mode, tiers: Tiers, model: CostModel) -> Cost:
     alpha_s, away = cost.alpha_s, 0.0
     for (tier, direction), size in moved.items():
         name = lane(tier, direction)
-        levels[name] = levels.get(name, 0.0) + size / lane_bytes_per_s(model.cluster, name)
+        levels[name] = levels.get(name, 0.0) + size / lane_bytes_per_s(model.cluster, name, model.mesh.gpus)
         if model.assumptions.remote_latency:
             alpha_s = np.maximum(alpha_s, model.cluster.tier(tier).latency_s)
         away = away + size

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rooflang.errors import HardwareError, UnknownNameError
-from rooflang.hw.levels import Level, Tier, measure
+from rooflang.hw.levels import Level, Tier, measure, tier_bytes_per_s
 from rooflang.hw.routes import Route, find_route
 from rooflang.hw.schema import Platform, load_platform
 from rooflang.hw.topology import build_graph
@@ -132,6 +132,11 @@ class Cluster:
             expected="one of " + ", ".join(tier.name for tier in self.tiers),
         )
 
+    def tier_bytes_per_s(self, name: str, gpus: int) -> tuple[float, float]:
+        """(reading, writing): what a GPU gets of a tier while a block of `gpus` successive GPUs, a pipeline stage, uses
+        it and the others do not. It is what `tier` says where a stage has whole boards. Raises `HardwareError`."""
+        return _tier_bytes_per_s(self, self.tier(name).name, gpus)
+
     def graph(self) -> networkx.MultiDiGraph:
         """Every part and every link (`rooflang.hw.topology` names them), frozen; `.copy()` one to change it."""
         return _graph(self)
@@ -159,6 +164,11 @@ def _graph(cluster: Cluster) -> networkx.MultiDiGraph:
     import networkx
 
     return networkx.freeze(build_graph(cluster.platform, cluster.gpus, cluster.domain, cluster.pod))
+
+
+@lru_cache(maxsize=256)
+def _tier_bytes_per_s(cluster: Cluster, name: str, gpus: int) -> tuple[float, float]:
+    return tier_bytes_per_s(cluster.platform, name, cluster.domain, gpus)
 
 
 def _digest(platform: Platform, gpus: int, domain: int) -> str:

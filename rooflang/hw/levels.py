@@ -117,6 +117,25 @@ def _tier(graph: networkx.MultiDiGraph, platform: Platform, name: str, board: in
     )
 
 
+def tier_bytes_per_s(platform: Platform, name: str, domain: int, gpus: int) -> tuple[float, float]:
+    """(reading, writing): what a GPU gets of a tier at most while all of its own block of `gpus` successive GPUs use it
+    at once, and nobody else does.
+
+    Of blocks that do not tile a board only so many successive GPUs are sure to be in one block as their sizes have in
+    common. Raises `HardwareError` when a GPU and its memory have no route.
+    """
+    board = board_size(platform, domain)
+    stretch = min(domain, 2 * board)
+    graph = build_graph(platform, 2 * stretch, stretch)
+    homes = [(f"gpu{gpu}", home_memory(platform, name, gpu, stretch)) for gpu in range(board)]
+    together = math.gcd(board, gpus)
+    fastest = []
+    for ways in ([find_route(graph, home, gpu) for gpu, home in homes], [find_route(graph, *pair) for pair in homes]):
+        runs = (ways[first : first + together] for first in range(0, board, together))
+        fastest.append(max(fair_bytes_per_s(route, run) for run in runs for route in run))
+    return fastest[0], fastest[1]
+
+
 def _half_duplex(graph: networkx.MultiDiGraph, route: Route) -> bool:
     first = route.links[0]
     return bool(graph[first.src][first.dst][first.fabric]["half_duplex"])

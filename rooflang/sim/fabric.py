@@ -33,15 +33,14 @@ class Fabric:
     """Links by number, and the lanes of ranks on them.
 
     `roles[role][rank]` is a link or -1, as `symmetry.rank_classes` takes it; `of_lane[lane]` lists the roles of a lane,
-    one a link of its route. A lane that takes T seconds at `lane_bytes_per_s` keeps link l busy for
-    T·lane_bytes_per_s/`bytes_per_s[l]`. `extra_s[lane]` is what a detour adds to the latency of every rank.
+    one a link of its route. A lane that takes T seconds at the rate r of `cost.tiers.lane_bytes_per_s` keeps link l
+    busy for T·r/`bytes_per_s[l]`. `extra_s[lane]` is what a detour adds to the latency of every rank.
     """
 
     names: tuple[str, ...]
     bytes_per_s: tuple[float, ...]
     roles: Mapping[str, tuple[int, ...]]
     of_lane: Mapping[Lane, tuple[str, ...]]
-    lane_bytes_per_s: Mapping[Lane, float]
     extra_s: Mapping[Lane, tuple[float, ...]]
 
     def colours(self) -> list[tuple[str, float]]:
@@ -226,14 +225,5 @@ def _numbered(
         bytes_per_s=tuple(speeds[edge] for edge in numbers),
         roles=roles,
         of_lane=of_lane,
-        lane_bytes_per_s={lane: _rate(cluster, lane) for lane in of_lane},
         extra_s={lane: tuple(extra) for lane, extra in extra_s.items()},
     )
-
-
-def _rate(cluster: Cluster, lane: Lane) -> float:
-    name, direction = lane
-    if direction in ("out", "in"):
-        return cluster.level(name).bytes_per_s
-    tier = cluster.tier(name)
-    return tier.read_bytes_per_s if direction == "read" else tier.write_bytes_per_s

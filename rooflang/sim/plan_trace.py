@@ -109,7 +109,7 @@ def _args(built: Built, timeline: Timeline, model: CostModel, op: int, cost: Cos
     if max(built.waves, default=0):
         args["micro-batch"] = built.waves[op]
     for level, seconds in cost.levels_s.items():
-        args[f"{level}_bytes"] = round(seconds * lane_bytes_per_s(model.cluster, level))
+        args[f"{level}_bytes"] = round(seconds * lane_bytes_per_s(model.cluster, level, model.mesh.gpus))
     if cost.levels_s:
         args["latency_s"] = cost.alpha_s
     if lifted.mode is not None:

@@ -6,10 +6,12 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from rooflang.cost.tiers import lane_bytes_per_s
 from rooflang.hw.cluster import Cluster
 from rooflang.hw.mesh import Mesh
 from rooflang.sim.fabric import Fabric, Lane, fabric
 from rooflang.sim.fleet import Override
+from rooflang.sim.remote import lane_name
 from rooflang.sim.symmetry import Partition, RankClasses, rank_classes
 from rooflang.sim.traffic import Axes, Traffic
 
@@ -98,7 +100,8 @@ def ranks_of(
     keys = [(rank // mesh.gpus, colour[rank], owns[rank % mesh.gpus]) for rank in range(mesh.gpus * stages)]
     groups = _groups(mesh, stages, traffic)
     found = _classes(keys, groups, links, explicit)
-    return _described(found, links, mesh, colour, traffic, owns)
+    rates = {lane: lane_bytes_per_s(cluster, lane_name(lane), mesh.gpus) for lane in links.of_lane}
+    return _described(found, links, rates, mesh, colour, traffic, owns)
 
 
 def _owners(mesh: Mesh, axes: Axes) -> list[tuple[bool, ...]]:
@@ -145,6 +148,7 @@ def _classes(
 def _described(
     found: RankClasses,
     links: Fabric,
+    rates: Mapping[Lane, float],
     mesh: Mesh,
     colour: tuple[int, ...],
     traffic: Traffic,
@@ -152,7 +156,7 @@ def _described(
 ) -> Ranks:
     first = found.ranks.representative
     kinds = tuple(found.kinds)
-    teams = {kind: _teams(found, links, kind) for kind in kinds}
+    teams = {kind: _teams(found, links, rates, kind) for kind in kinds}
     team_of: dict[str, list[int]] = {kind: [-1] * len(first) for kind in kinds}
     for kind in kinds:
         for number, team in enumerate(teams[kind]):
@@ -164,7 +168,7 @@ def _described(
         representative=first,
         colour=tuple(colour[rank] for rank in first),
         owns=tuple(dict(zip(traffic.owners, owns[rank % mesh.gpus])) for rank in first),
-        alone=_teams(found, links, None),
+        alone=_teams(found, links, rates, None),
         teams=teams,
         team_of={kind: tuple(numbers) for kind, numbers in team_of.items()},
         link_names=tuple(links.names[link] for link in found.links.representative),
@@ -172,8 +176,9 @@ def _described(
     )
 
 
-def _teams(found: RankClasses, links: Fabric, kind: str | None) -> tuple[Team, ...]:
-    """The classes of groups of a kind; without a kind, every rank class by itself."""
+def _teams(found: RankClasses, links: Fabric, rates: Mapping[Lane, float], kind: str | None) -> tuple[Team, ...]:
+    """The classes of groups of a kind; without a kind, every rank class by itself. `rates` are those, in bytes/s, at
+    which lanes take the time that costs say."""
     partition, groups = found.teams(kind)
     shares: list[dict[Lane, tuple[Load, ...]]] = [{} for _ in partition.representative]
     for lane, roles in links.of_lane.items():
@@ -183,7 +188,7 @@ def _teams(found: RankClasses, links: Fabric, kind: str | None) -> tuple[Team, .
             for number, of_team in enumerate(found.shares(kind, role, ends)):
                 for member, link, count in of_team:
                     speed = links.bytes_per_s[found.links.representative[link]]
-                    load = (member, link, count, links.lane_bytes_per_s[lane] / speed)
+                    load = (member, link, count, rates[lane] / speed)
                     shares[number][lane] = (*shares[number].get(lane, ()), load)
     return tuple(
         Team(members=members, shares=shares[number], extra_s=_extra(links, groups[partition.representative[number]]))

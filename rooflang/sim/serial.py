@@ -175,7 +175,7 @@ class Serial:
 def _lanes(ranks: Ranks, stages: int) -> frozenset[str] | None:
     """The links that every rank has for itself; None if a stage is not one class of ranks, or they are not all at their
     full rate and without detours."""
-    if len(ranks.stage) > stages:
+    if len(ranks.stage) > stages or not _apart(ranks):
         return None
     for team in (*ranks.alone, *(team for teams in ranks.teams.values() for team in teams)):
         loads = [load for shares in team.shares.values() for load in shares]
@@ -183,6 +183,12 @@ def _lanes(ranks: Ranks, stages: int) -> frozenset[str] | None:
         if team.extra_s or len(set(links)) < len(links) or any(load[2:] != (1, 1.0) for load in loads):
             return None
     return frozenset.intersection(*(frozenset(map(lane_name, team.shares)) for team in ranks.alone))
+
+
+def _apart(ranks: Ranks) -> bool:
+    """Do no two classes of ranks use a link, such as that of the memory of two stages on one board?"""
+    users = [{link for shares in team.shares.values() for _, link, _, _ in shares} for team in ranks.alone]
+    return sum(map(len, users)) == len(frozenset[int]().union(*users))
 
 
 def _identity(block: BlockPlan) -> object:

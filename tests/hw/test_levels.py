@@ -86,6 +86,21 @@ def test_tiers(name: str, gpus: int) -> None:
         assert tier.half_duplex == (kind != "nvme")
 
 
+@pytest.mark.parametrize(("name", "gpus"), TIERS)
+def test_a_stage_of_whole_boards_gets_what_all_get(name: str, gpus: int) -> None:
+    cluster = Cluster.of(name, gpus)
+    for tier in cluster.tiers:
+        assert cluster.tier_bytes_per_s(tier.name, 8) == (tier.read_bytes_per_s, tier.write_bytes_per_s)
+
+
+@pytest.mark.parametrize(("gpus", "dram"), [(1, 384), (2, 192), (3, 384), (4, 192), (6, 192)])
+def test_a_stage_of_one_gpu_has_its_cpus_memory_for_itself(gpus: int, dram: float) -> None:
+    """Of every three successive GPUs of GB300, two to a CPU, one may have a CPU of its own."""
+    cluster = Cluster.of("gb300", 12)
+    assert cluster.tier_bytes_per_s("dram", gpus) == pytest.approx((dram * 1e9, dram * 1e9), rel=1e-12)
+    assert cluster.tier_bytes_per_s("nvme", gpus) == pytest.approx((14e9, 7e9), rel=1e-12)
+
+
 @pytest.mark.parametrize(("name", "gpus"), CASES)
 def test_tiers_agree_with_routes(name: str, gpus: int) -> None:
     """The route is the bound; what a memory's users get together is no more than it has."""

@@ -55,7 +55,7 @@ def test_gpus_that_share_a_nic_share_its_link() -> None:
     ways = [links(found, ("ib", "out"), gpu) for gpu in range(16)]
     shared = [next(name for name in way if "nic" in name and "switch-out" in name) for way in ways]
     assert shared[0] == shared[1] != shared[2] == shared[3]
-    assert found.lane_bytes_per_s["ib", "out"] < 100e9
+    assert cluster.level("ib").bytes_per_s < 100e9
 
 
 def test_host_memory_and_nic_meet_on_the_pcie_link_into_the_gpu() -> None:

@@ -9,13 +9,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rooflang.assumptions import PHYSICAL
+from rooflang.cost.model import CostModel
 from rooflang.cost.tiers import lane_bytes_per_s
 from rooflang.errors import CapacityError
+from rooflang.hw import Cluster, Mesh
+from rooflang.ir import GraphBuilder
+from rooflang.ir.blocks import split_blocks
+from rooflang.place.grid import partition
+from rooflang.place.layout import Layout
 from rooflang.place.lower import lower
 from rooflang.sim.build import build
 from rooflang.sim.engine import run
 from rooflang.sim.plan_trace import write_plan_trace
 from rooflang.sim.remote import tier_lanes
+from rooflang.sim.serial import Serial
 from rooflang.sim.simulate import simulate
 from rooflang.sim.verdict import verdict
 
@@ -47,7 +55,7 @@ def test_a_remote_leaf_is_read_at_the_rate_of_its_route(hardware: str, tier: str
     for op, (before, after) in enumerate(zip(one.costs, other.costs)):
         if f"{tier} read" in after.levels_s:
             size = (before.memory_s - after.memory_s) * cluster.device.hbm_bytes_per_s
-            rate = lane_bytes_per_s(cluster, f"{tier} read")
+            rate = lane_bytes_per_s(cluster, f"{tier} read", far[1].mesh.gpus)
             assert after.levels_s[f"{tier} read"] * rate == pytest.approx(size, rel=1e-9)
             assert after.alpha_s == cluster.tier(tier).latency_s
             took = run(other.program).end_s[op] - run(other.program).start_s[op] if not moved else 0
@@ -102,6 +110,35 @@ def test_bounds_hold_for_remote_leaves_too() -> None:
             bound = verdict(placed.plan, placed.blocks, cost, overlap=overlap)  # type: ignore[arg-type]
             assert bound.least_step_s <= found.step_s
             assert bound.least_bytes <= found.peak_bytes + 1
+
+
+def one_gpu_a_stage(reading: set[str]) -> Placed:
+    """Four stages of one GB300 each, two to a CPU's DRAM, in which the products of the blocks named have weights."""
+    g = GraphBuilder("stages", batch=64, **{f"d{n}": 1024 * (n + 1) for n in range(5)})
+    x = g.input("x", "batch d0")
+    for n in range(4):
+        g.block = f"layers.{n}"
+        x = g.op(f"y{n}", "matmul", [x, g.weight(f"w{n}", f"d{n} d{n + 1}")], f"batch d{n + 1}")
+    graph, cluster = g.build(x), Cluster.of("gb300", 4)
+    blocks, mesh = split_blocks(graph), Mesh.lay(cluster, (), stages=4)
+    plan = replace(Layout(graph=graph, cluster=cluster, mesh=mesh).plan(), stages=partition(blocks, (1, 1, 1, 1)))
+    kinds = {
+        kind.name: replace(
+            plan.blocks[kind.name], tiers={leaf.name: "dram" for leaf in kind.leaves if kind.name in reading}
+        )
+        for kind in blocks.kinds
+    }
+    return lower(replace(plan, blocks=kinds), blocks), CostModel.of(graph, cluster, mesh, PHYSICAL)
+
+
+@pytest.mark.parametrize("reading", [{"layers.0"}, {"layers.1", "layers.2"}, {"layers.0", "layers.1"}], ids=sorted)
+def test_stages_that_share_a_memory_are_no_faster_than_costs_say(reading: set[str]) -> None:
+    """A stage may have the DRAM of its CPU for itself while the other one does without. Whether they meet there is left
+    to the engine."""
+    placed, cost = one_gpu_a_stage(reading)
+    found = simulate(placed, cost, tokens=1, overlap="none")
+    assert float(verdict(placed.plan, placed.blocks, cost, overlap="none").least_step_s) <= found.step_s
+    assert Serial(placed.blocks, cost, "none").steps(placed.plan) is None
 
 
 def test_reads_from_dram_and_arrivals_at_the_nic_share_the_pcie_link() -> None:
