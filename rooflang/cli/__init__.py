@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import sys
 
@@ -24,6 +25,9 @@ Exit codes:
   5    no plan meets the constraints; the nearest is named
   130  interrupted
 """
+
+#: What the system says where there is no room for more output.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @click.group(
@@ -66,4 +70,10 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # an arrow that an old terminal cannot show is no reason to stop
             stream.reconfigure(errors="replace")
-    program(prog_name="rooflang")
+    try:
+        program(prog_name="rooflang")
+    except OSError as error:
+        if error.errno not in _FULL or error.filename is not None:
+            raise
+        click.echo(f"Error: standard output: {error.strerror}\n  expected: room for what is printed", err=True)
+        sys.exit(2)

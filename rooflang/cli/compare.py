@@ -10,7 +10,7 @@ import click
 
 from rooflang.cli import options
 from rooflang.cli.assume import assumed
-from rooflang.cli.output import JsonTarget
+from rooflang.cli.output import JsonTarget, tell
 from rooflang.cli.program import INTERRUPTED
 from rooflang.cli.types import Count, Seconds, Seed, Share
 
@@ -107,10 +107,7 @@ def command(
     finally:
         progress.done()
     told = found.to_json()
-    if target is not None:
-        target.write(told)
-    if target is None or target.path is not None:
-        click.echo(show_comparison(told, options.spell(ctx)))
+    tell(target, lambda: told, lambda: show_comparison(told, options.spell(ctx)))
     if found.stopped_by == "interrupted":  # those that were done before Ctrl-C are told all the same
         ctx.exit(INTERRUPTED)
 

@@ -11,7 +11,7 @@ from rooflang.cli import emit, options
 from rooflang.cli import html as pages
 from rooflang.cli.assume import assumed
 from rooflang.cli.options import apply
-from rooflang.cli.output import JsonTarget
+from rooflang.cli.output import JsonTarget, tell
 from rooflang.cli.program import INTERRUPTED
 from rooflang.cli.types import Amount, Bytes, Count, Counts, Known, Seconds, Seed, Share, rule_names
 
@@ -162,13 +162,10 @@ def command(
         near = emit.nearest(emit_for, result, asked, progress) if emit_for else []
     finally:
         progress.done()
-    if target is not None:
-        stack = {"nearest": [one.to_json() for one in near]} if emit_for else {}
-        target.write({**result.to_json(), **stack})
-    if target is None or target.path is not None:
-        click.echo(show_table(result) if quiet else show_result(result, options.spell(ctx)))
-        if near:
-            click.echo("\n" + show_nearest(near))
+    stack = {"nearest": [one.to_json() for one in near]} if emit_for else {}
+    parts = [show_table(result) if quiet else show_result(result, options.spell(ctx))]
+    parts += [show_nearest(near)] if near else []
+    tell(target, lambda: {**result.to_json(), **stack}, lambda: "\n\n".join(parts))
     if plot is not None:
         pages.plot(plot, result.inputs, result.to_json()["frontier"])
     whole = html is None or pages.write_result(ctx, html, result, asked, progress)

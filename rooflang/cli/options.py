@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from rooflang.cli import assume
+from rooflang.cli.output import JsonTarget, apart
 from rooflang.cli.types import (
     Count,
     JsonFile,
@@ -21,9 +24,6 @@ from rooflang.cli.types import (
     weight_formats,
 )
 from rooflang.errors import ValueRangeError
-
-if TYPE_CHECKING:
-    from rooflang.cli.output import JsonTarget
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -171,8 +171,30 @@ def no_output_above(ctx: click.Context, target: JsonTarget | None) -> bool:
     return ctx.invoked_subcommand is not None
 
 
+def check_apart(ctx: click.Context) -> None:
+    """Raises `ValueRangeError` for a file to write that is read as well, or written twice."""
+    values = {param.opts[0]: ctx.params.get(param.name or "") for param in ctx.command.params}
+    apart(
+        read={name: _read_file(value) for name, value in values.items() if isinstance(value, str)},
+        written={
+            name: value.path if isinstance(value, JsonTarget) else value
+            for name, value in values.items()
+            if isinstance(value, JsonTarget | Path)
+        },
+    )
+
+
+def _read_file(value: str) -> Path:
+    """The file that an argument names, if it names one: of the model in a folder its config.json."""
+    stored = not os.path.exists(value) and ":" in value  # as `NAME:weights=fp8`
+    path = Path(os.path.realpath(value.rpartition(":")[0] if stored else value))
+    return path / "config.json" if os.path.isdir(path) else path
+
+
 def check_workload(ctx: click.Context, model: str, context: int | None) -> int:
-    """The context, 0 for a graph file. Raises for a model without one, and for a graph with options of models."""
+    """The context, 0 for a graph file. Raises for a model without one, for a graph with options of models, and as
+    `check_apart` does."""
+    check_apart(ctx)
     if not model.endswith(".rl"):
         if context is None:
             raise click.UsageError("Missing option '--context', which a model needs.", ctx)

@@ -44,11 +44,12 @@ class JsonTarget:
 
 
 def tell(target: JsonTarget | None, data: Callable[[], Mapping[str, Any]], text: Callable[[], str]) -> None:
-    """Write the data where `--json` says, and print the text unless standard output has the data."""
-    if target is not None:
-        target.write(data())
+    """Print the text unless standard output has the data, and write the data where `--json` says: the text first, so
+    that a disk that is full by then does not lose what was computed."""
     if target is None or target.path is not None:
         click.echo(text())
+    if target is not None:
+        target.write(data())
 
 
 def writable(text: str, *, where: str, expected: str = _FILE) -> Path:
@@ -61,12 +62,28 @@ def writable(text: str, *, where: str, expected: str = _FILE) -> Path:
     return path
 
 
+def apart(*, read: Mapping[str, Path], written: Mapping[str, Path | None]) -> None:
+    """Raises `ValueRangeError` for a file to write that is read as well, or written twice: what was in it would be
+    lost. Both map what names a file to its path, links followed; None is standard output."""
+    taken = [(name, path) for name, path in (*read.items(), *written.items()) if path is None or not _device(path)]
+    for name, path in written.items():
+        other = next((other for other, each in taken if other != name and each == path), None)
+        if other is not None:
+            file = STDOUT if path is None else path.name
+            raise ValueRangeError(f"{file!r} is taken by {other}", where=name, expected="a file of its own")
+
+
+def _device(path: Path) -> bool:
+    """A pipe or a device, which is not replaced by a file."""
+    return path.exists() and not path.is_file()
+
+
 @contextmanager
 def replacing(path: Path, *, where: str) -> Iterator[Path]:
     """A path to write to, which takes the place of `path` when all is written: a reader sees the old file or the
     whole new one. Raises `RooflangError` for what the system refuses."""
     try:
-        if path.exists() and not path.is_file():  # a pipe or a device, which must not be replaced by a file
+        if _device(path):
             yield path
             return
         partial = path.with_name(f".{os.getpid()}.partial.{path.name}")  # its suffix says how it is written
@@ -86,6 +103,6 @@ def _problem(path: Path) -> str:
         return "it is a folder"
     if not os.path.isdir(path.parent):
         return f"there is no folder {str(path.parent)!r}"
-    if not os.access(path if path.exists() and not path.is_file() else path.parent, os.W_OK):
+    if not os.access(path if _device(path) else path.parent, os.W_OK):
         return "permission denied"
     return ""

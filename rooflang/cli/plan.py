@@ -76,6 +76,7 @@ def command(
     MODEL is a registered name (`rooflang models`) or a config.json. Times are those of a service at its full rate whose
     requests arrive evenly: waiting in a queue is not in them.
     """
+    options.check_apart(ctx)
     given["assumptions"] = assumed(given)
     from rooflang.report.service import show_offers, show_service
     from rooflang.search.progress import Progress, silent

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from rooflang.cli import html as pages
 from rooflang.cli import options
 from rooflang.cli.assume import assumed
-from rooflang.cli.output import JsonTarget, replacing
+from rooflang.cli.output import JsonTarget, replacing, tell
 from rooflang.cli.types import Count, Layers, TraceFile
 from rooflang.errors import ValueRangeError
 
@@ -116,15 +116,12 @@ def command(
         explanation = prepared.explain(overlap=mode)
         told["explanation"] = explanation_json(explanation)
         parts.append(show_explanation(explanation))
+    tell(target, lambda: told, lambda: show_point(point, inputs, options.spell(ctx), more=parts))
     if trace is not None:
         with replacing(trace, where="--trace") as path:
             prepared.write_trace(path, overlap=mode)
     if html is not None:
         _write_page(ctx, html, prepared, told, mode, bracket)
-    if target is not None:
-        target.write(told)
-    if target is None or target.path is not None:
-        click.echo(show_point(point, inputs, options.spell(ctx), more=parts))
 
 
 def _write_page(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from rooflang.cli.output import STDOUT, replacing, writable
+from rooflang.cli.output import STDOUT, apart, replacing, writable
 from rooflang.cli.program import INTERRUPTED, Group
 from rooflang.cli.types import Count, Known
 
@@ -107,6 +108,8 @@ def export(store: str, csv_file: str | None, json_lines: str | None) -> None:
         if text is not None
     ]
     paths = [None if text == STDOUT else writable(text, where=where) for text, where, _ in wanted]
+    written = {where: path for path, (_, where, _) in zip(paths, wanted)}
+    apart(read={"STORE": Path(os.path.realpath(store))}, written=written)
     with Store(Path(store), make=False) as kept:
         rows = list(kept.rows())
     for path, (_, where, write) in zip(paths, wanted):

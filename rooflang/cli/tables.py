@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rooflang.cli import options
-from rooflang.cli.output import JsonTarget
+from rooflang.cli.output import JsonTarget, tell
 
 
 @click.command("tables", epilog="\b\nExample:\n  rooflang tables --json tables.json")
@@ -24,7 +24,4 @@ def command(target: JsonTarget | None) -> None:
         rows = list(compare_tables(progress))
     finally:
         progress.done()
-    if target is not None:
-        target.write(tables_json(rows))
-    if target is None or target.path is not None:
-        click.echo(show_tables(rows))
+    tell(target, lambda: tables_json(rows), lambda: show_tables(rows))

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rooflang.cli import options
-from rooflang.cli.output import JsonTarget
+from rooflang.cli.output import JsonTarget, tell
 from rooflang.cli.types import Known, hardware_names
 from rooflang.errors import ValueRangeError
 
@@ -86,8 +86,5 @@ def _verify_rules(target: JsonTarget | None) -> int:
         report = verify_rules(say=progress.say)
     finally:
         progress.done()
-    if target is not None:
-        target.write(report.to_json())
-    if target is None or target.path is not None:
-        click.echo(show(report))
+    tell(target, report.to_json, lambda: show(report))
     return 0 if report.sound else _REFUTED

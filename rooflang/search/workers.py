@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import time
@@ -86,8 +85,8 @@ def _limits(progress: Progress) -> _Limits:
 
 
 def serve() -> None:
-    """Answer calls from standard input on standard output until it ends: what another process runs."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the search that started it decides when it ends
+    """Answer calls from standard input on standard output until it ends: what another process runs. Ctrl-C is not for
+    it: the search that started it decides when it ends."""
     calls, answers = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr
     while True:
@@ -121,7 +120,8 @@ class _Process:
     """Another process that answers one call after the other."""
 
     def __init__(self) -> None:
-        command = [sys.executable, "-c", "from rooflang.search.workers import serve; serve()"]
+        deaf = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"  # first: Ctrl-C may come while it imports
+        command = [sys.executable, "-c", f"{deaf}; from rooflang.search.workers import serve; serve()"]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
         self._calls = ThreadPoolExecutor(1)

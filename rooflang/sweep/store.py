@@ -48,14 +48,14 @@ class Store:
             raise StoreError("there is no such file", where=str(path), expected="a store that `rooflang sweep` made")
         with self._told():
             self._link = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level=None)
-            self._open()
+            self._open(make)
 
-    def _open(self) -> None:
+    def _open(self, make: bool) -> None:
         mark, layout = (
             self._link.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
         )
         tables = self._link.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if (tables or mark) and (mark, layout) != (_APPLICATION, _LAYOUT):
+        if (tables or mark or not make) and (mark, layout) != (_APPLICATION, _LAYOUT):
             self._link.close()
             raise StoreError("it is no store of this version", where=str(self.path), hint="name another file")
         self._link.execute("PRAGMA journal_mode = WAL")
@@ -106,8 +106,6 @@ class Store:
         try:
             yield
         except sqlite3.Error as error:
-            raise StoreError(
-                f"{error}",
-                where=str(self.path),
-                hint="what is stored stays; with room on the disk, the same command goes on from there",
-            ) from error
+            full = getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE)
+            stays = "what is stored stays; with room on the disk, the same command goes on from there"
+            raise StoreError(str(error), where=str(self.path), hint=stays if full else "") from error

@@ -154,6 +154,19 @@ def test_a_path_that_cannot_be_written_is_refused_before_any_work(run: Run, monk
     assert "--json: cannot write 'no/out.json'" in outcome.stderr
 
 
+def test_a_result_does_not_take_the_place_of_what_it_is_made_of(run: Run, graph: str, folder: Path) -> None:
+    text = (folder / graph).read_text(encoding="utf-8")
+    asked = [graph, "--hardware", "b300", "--gpus", "2"]
+    outcome = run("optimize", *asked, "--json", f"./{graph}")
+    assert outcome.exit_code == 2
+    assert f"--json: '{graph}' is taken by model" in outcome.stderr
+    outcome = run("simulate", *asked, "--dp", "2", "--batch", "64", "--json", "out.json", "--trace", "out.json")
+    assert outcome.exit_code == 2
+    assert "'out.json' is taken by" in outcome.stderr
+    assert (folder / graph).read_text(encoding="utf-8") == text
+    assert [path.name for path in folder.iterdir()] == [graph]
+
+
 def test_a_hardware_file_that_is_not_well_formed(run: Run, folder: Path) -> None:
     (folder / "new.toml").write_text("name = 3\n", encoding="utf-8")
     assert "new.toml" in refused(run, folder, "simulate", *options(hardware="new.toml"))

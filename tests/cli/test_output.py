@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rooflang.cli.output import JsonTarget
+from rooflang.cli.output import JsonTarget, apart, tell
 from rooflang.errors import RooflangError, ValueRangeError
 
 DATA = {"plan": "batch→8", "value": 0.1}
@@ -81,3 +81,29 @@ def test_refused_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         target(name)
     assert caught.value.where == "--json"
     assert "- for standard output" in caught.value.expected
+
+
+def test_what_is_printed_comes_before_the_file_that_a_full_disk_may_refuse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*arguments: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(RooflangError, match="No space left on device"):
+        tell(target(tmp_path / "out.json"), lambda: DATA, lambda: "the frontier")
+    assert capsys.readouterr().out == "the frontier\n"
+
+
+@pytest.mark.parametrize("other", ["MODEL", "--trace"])
+def test_a_file_has_one_use(tmp_path: Path, other: str) -> None:
+    path = tmp_path / "config.json"
+    read = {"MODEL": path} if other == "MODEL" else {}
+    written = {"--json": path} | ({"--trace": path} if other == "--trace" else {})
+    with pytest.raises(ValueRangeError, match=f"'config.json' is taken by {other}"):
+        apart(read=read, written=written)
+    apart(read=read, written={"--json": tmp_path / "out.json", "--html": None})
+
+
+def test_a_device_can_be_named_twice() -> None:
+    apart(read={}, written={"--json": Path("/dev/null"), "--trace": Path("/dev/null")})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
@@ -130,3 +131,14 @@ def test_a_terminal_that_lacks_a_letter_is_no_error() -> None:
     outcome = subprocess.run(command, capture_output=True, env={"PYTHONIOENCODING": "latin-1"})
     assert outcome.returncode == 0, outcome.stderr
     assert b"N,N,?" in outcome.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("arguments", [("models",), ("hardware", "--json", "-"), ("--help",)])
+def test_a_full_disk_under_standard_output_is_no_bug(arguments: tuple[str, ...]) -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "rooflang", *arguments]
+        outcome = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert outcome.returncode == 2, outcome.stderr
+    assert outcome.stderr.startswith("Error: standard output: No space left on device")
+    assert "Traceback" not in outcome.stderr

@@ -74,3 +74,11 @@ def test_other_files_are_left_alone(tmp_path: Path) -> None:
         Store(tmp_path / "none", make=False)
     with pytest.raises(StoreError):
         Store(tmp_path / "no folder" / "s")
+
+
+def test_what_is_read_is_not_made_a_store(tmp_path: Path) -> None:
+    path = tmp_path / "empty"
+    path.touch()
+    with pytest.raises(StoreError, match="it is no store"):
+        Store(path, make=False)
+    assert path.read_bytes() == b""
