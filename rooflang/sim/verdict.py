@@ -62,7 +62,7 @@ def least_bytes(plan: Plan, blocks: Blocks, cost: CostModel, overlap: Overlap = 
     """What the fullest stage holds at least: its residents and, at one time, all that one operator reads and writes (of
     half the batch in two-batch overlap)."""
     part = split_batch(cost, 2) if overlap == "two-batch" else cost
-    largest = {kind.name: _largest_operator(plan.blocks[kind.name], part) for kind in blocks.kinds}
+    largest = {kind.name: _largest_operator(kind, plan.blocks[kind.name], part) for kind in blocks.kinds}
     waves = len(plan.stages)
     most: Num = 0.0
     for labels in plan.stages:
@@ -83,7 +83,8 @@ def refuse_hopeless(plan: Plan, blocks: Blocks, cost: CostModel, overlap: Overla
     rests, works = [], []
     for labels in plan.stages:
         rests.append({name: float(_bytes(t, spec, cost, waves)) for name, t, spec in _residents(plan, blocks, labels)})
-        held = [sizes for kind in {blocks.kind_of[x] for x in labels} for sizes in _held(plan.blocks[kind], part)]
+        kinds = [blocks.by_name[name] for name in {blocks.kind_of[x] for x in labels}]
+        held = [sizes for kind in kinds for sizes in _held(kind, plan.blocks[kind.name], part)]
         works.append({name: float(size) for name, size in max(held, key=_total, default={}).items()})
     stage = max(range(len(rests)), key=lambda s: _total(rests[s]) + _total(works[s]))
     largest = sorted([*rests[stage].items(), *works[stage].items()], key=lambda entry: (-entry[1], entry[0]))[:_NAMED]
@@ -128,30 +129,31 @@ def _bytes(tensor: Tensor, spec: Spec, cost: CostModel, waves: int) -> Num:
     return cost.bytes(tensor, spec) * (waves if tensor.role in PER_WAVE else 1)
 
 
-def _largest_operator(plan: BlockPlan, cost: CostModel) -> Num:
+def _largest_operator(kind: BlockKind, plan: BlockPlan, cost: CostModel) -> Num:
     """The most that one operator reads and writes."""
     most: Num = 0.0
-    for sizes in _held(plan, cost):
+    for sizes in _held(kind, plan, cost):
         most = np.maximum(most, _total(sizes))
     return most
 
 
-def _held(plan: BlockPlan, cost: CostModel) -> Iterator[dict[str, Num]]:
+def _held(kind: BlockKind, plan: BlockPlan, cost: CostModel) -> Iterator[dict[str, Num]]:
     """For each operator the sizes of what it reads and writes, of what surely lies in memory as it is then: not on
-    chip, not passed through, not moved or sliced on the way."""
+    chip, not passed through, not moved or sliced on the way, nor, without receive buffers, handed over by a block."""
     moved = {(name, index) for (name, index), path in plan.paths.items() if path}
     sliced = {plan.modes[name].op.operands[index].name for name, index in moved} | {
         n for n, path in plan.exits.items() if path
     }
     through = {name for name, mode in plan.modes.items() if mode.op.attr("streamed") or mode.op.attr("one_pass")}
+    handed = set() if cost.assumptions.receive_buffers else {port.name for port in kind.inputs}
     for name, mode in plan.modes.items():
         held = {
             tensor.name: cost.bytes(tensor, spec)
             for index, (tensor, spec) in enumerate(zip(mode.op.operands, mode.operands, strict=True))
-            if _lies(tensor) and (name, index) not in moved and tensor.name not in through | sliced
+            if _lies(tensor) and (name, index) not in moved and tensor.name not in through | sliced | handed
         }
-        kind = op_kind(mode.op.kind)
-        if kind.in_place is None and not kind.range and _lies(mode.op.output) and name not in through | sliced:
+        known = op_kind(mode.op.kind)
+        if known.in_place is None and not known.range and _lies(mode.op.output) and name not in through | sliced:
             held[name] = cost.bytes(mode.op.output, mode.out)
         yield held
 

@@ -9,10 +9,16 @@ import numpy as np
 import pytest
 
 from rooflang.assumptions import PAPER, PHYSICAL, Assumptions
+from rooflang.cost.model import CostModel
 from rooflang.errors import CapacityError, PlacementError
-from rooflang.hw import Cluster
+from rooflang.hw import Cluster, Mesh
 from rooflang.ir import GraphBuilder
+from rooflang.ir.blocks import split_blocks
+from rooflang.ir.layout import make_mode, make_transfer
+from rooflang.ir.op import signature
 from rooflang.place.layout import Layout
+from rooflang.place.lower import lower
+from rooflang.place.plan import BlockPlan
 from rooflang.search.api import simulate as simulate_model
 from rooflang.search.api import simulate_layout
 from rooflang.sim.result import Overlap
@@ -55,6 +61,29 @@ def test_bounds_of_random_layouts_hold() -> None:
             assert float(bound.least_bytes) <= found.peak_bytes + 1, f"seed {seed} {overlap}"
             checked += 1
     assert checked > 150
+
+
+@pytest.mark.parametrize("assumptions", [PAPER, PHYSICAL], ids=["paper", "physical"])
+@pytest.mark.parametrize("stages", [1, 2])
+def test_what_a_block_is_handed_may_take_no_room(stages: int, assumptions: Assumptions) -> None:
+    """In the paper's profile what is sent takes no room on the next stage, and what is gathered on the way out of a
+    block only that of its shares."""
+    g = GraphBuilder("handed", batch=64, hidden=4096)
+    g.block = "layers.0"
+    x = g.op("x", "rms_norm", [g.input("given", "batch hidden")], "batch hidden", over="hidden")
+    g.block = "layers.1"
+    graph, cluster = g.build(g.op("y", "to_hbm", [x], "batch hidden", "fp32")), Cluster.of("b300", 4)
+    blocks, mesh = split_blocks(graph), Mesh.lay(cluster, (4 // stages,), stages=stages)
+    plan = Layout(graph=graph, cluster=cluster, mesh=mesh).plan()
+    if stages == 1:
+        norm = graph.op_by_name["x"]
+        rows = make_mode(norm, [cut for cut in signature(norm) if cut.dim == "batch"])
+        gathered = BlockPlan(modes={"x": rows}, exits={"x": (make_transfer("x", ("batch",), ("R",)),)})
+        plan = replace(plan, blocks={**plan.blocks, "layers.0": gathered})
+    plan = replace(plan, stages=(blocks.sequence,) if stages == 1 else tuple((label,) for label in blocks.sequence))
+    cost = CostModel.of(graph, cluster, mesh, assumptions)
+    found = simulate(lower(plan, blocks), cost, tokens=1, overlap="none")
+    assert float(least_bytes(plan, blocks, cost)) <= found.peak_bytes
 
 
 def test_many_batch_sizes_at_once_are_as_one_by_one() -> None:
