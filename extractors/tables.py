@@ -221,28 +221,47 @@ class Tables:
         State by state, so that no table over all of the variables is ever written; which state was the best is looked
         up later, for few of the others' states.
         """
-        # The longest inner loop comes last.
-        rest = sorted(set(_scope(tables, variable)) - {variable}, key=lambda name: (self._count[name], name))
-        count, shape = self._count[variable], [self._count[name] for name in rest]
-        points = max((len(table) for _, table in tables), default=1)
-        large = max(_SMALL, points * math.prod(shape) * count // _SMALL_PART)
-        parts: list[FloatArray] = []
-        for table in sorted(tables, key=lambda t: t[1].size):  # smaller ones are added up first
-            part = _aligned(table, [variable, *rest])
-            if parts and math.prod(np.broadcast_shapes(parts[-1].shape, part.shape)) <= large:
-                parts[-1] = parts[-1] + part
-            else:
-                parts.append(part)
+        groups = self._written_out(tables, variable)
+        rest = self._order(groups, variable)
+        parts = []
+        for group in groups:
+            total = _aligned(group[0], [variable, *rest])
+            for table in group[1:]:
+                total = total + _aligned(table, [variable, *rest])
+            parts.append(total)
+        shape = [self._count[name] for name in rest]
         if len(parts) < 2:
             least = parts[0].min(axis=1) if parts else np.zeros((1, *shape))
         else:
-            least = np.empty((points, *shape))
-            chunk = max(1, _CHUNK // math.prod(shape))
-            for first in range(0, points, chunk):
-                some = [part[first : first + chunk] if len(part) > 1 else part for part in parts]
-                _fold(some, count, least[first : first + chunk])
+            least = np.empty((max(map(len, parts)), *shape))
+            _fold([np.ascontiguousarray(part).swapaxes(0, 1) for part in parts], least)
         names = tuple(sorted(rest))
         return names, np.transpose(least, [0, *(rest.index(name) + 1 for name in names)])
+
+    def _written_out(self, tables: Sequence[Table], variable: int) -> list[list[Table]]:
+        """The tables in groups whose sums are so small that they are written out; smaller ones are added up first."""
+        points = max((len(table) for _, table in tables), default=1)
+        large = max(_SMALL, points * self._size(_scope(tables, variable)) // _SMALL_PART)
+        groups: list[list[Table]] = []
+        for table in sorted(tables, key=lambda t: t[1].size):
+            both = [*groups[-1], table] if groups else []
+            if both and max(len(each) for _, each in both) * self._size(_scope(both, variable)) <= large:
+                groups[-1] = both
+            else:
+                groups.append([table])
+        return groups
+
+    def _order(self, groups: Sequence[Sequence[Table]], variable: int) -> list[int]:
+        """The variables of some groups of tables but one: side by side those that the same groups have, so that each of
+        these runs through their entries or stays with one; the most entries come last, for a long inner loop."""
+        having: dict[int, list[int]] = {}
+        for number, group in enumerate(groups):
+            for name in _scope(group, variable):
+                having.setdefault(name, []).append(number)
+        alike: dict[tuple[int, ...], list[int]] = {}
+        for name in sorted(having.keys() - {variable}):
+            alike.setdefault(tuple(having[name]), []).append(name)
+        return [name for names in sorted(alike.values(), key=self._size) for name in names]
 
 
 def _undominated(variable: int, tables: Iterable[Table], count: int) -> BoolArray:
@@ -272,17 +291,26 @@ def _by_state(names: Names, table: FloatArray, variable: int) -> FloatArray:
     return table.transpose(0, axis, *others).reshape(len(table), table.shape[axis], -1)
 
 
-def _fold(parts: Sequence[FloatArray], count: int, least: FloatArray) -> None:
-    """Write to `least` the minimum over the states (second axis) of a sum."""
-    np.add(parts[0][:, 0], parts[1][:, 0], out=least)
-    for part in parts[2:]:
-        np.add(least, part[:, 0], out=least)
-    total = np.empty_like(least)
-    for state in range(1, count):
-        np.add(parts[0][:, state], parts[1][:, state], out=total)
-        for part in parts[2:]:
-            np.add(total, part[:, state], out=total)
-        np.minimum(least, total, out=least)
+def _fold(parts: Sequence[FloatArray], least: FloatArray, axis: int = 0) -> None:
+    """Write to `least` the minimum over the states (first axis) of a sum, in pieces that stay in a core's cache: cut
+    along one axis after the other, from `axis` on."""
+    if least.size > _CHUNK and axis < least.ndim:
+        length = least.shape[axis]
+        step = max(1, length * _CHUNK // least.size)
+        for start in range(0, length, step):
+            where = (slice(None),) * axis + (slice(start, start + step),)
+            some = [part[:, *where] if part.shape[axis + 1] > 1 else part for part in parts]
+            _fold(some, least[where], axis + 1)
+        return
+    first, second, *others = parts
+    total = np.empty(least.shape)
+    for state in range(max(len(first), len(second))):
+        out = total if state else least
+        np.add(first[state], second[state], out=out)
+        for part in others:
+            np.add(out, part[state], out=out)
+        if state:
+            np.minimum(least, total, out=least)
 
 
 def _aligned(table: Table, order: Sequence[int]) -> FloatArray:
@@ -312,7 +340,8 @@ def _least_shifted(names: Names, table: FloatArray, variable: int, shift: FloatA
     """The minimum over a variable of a table to which the shift of each state is added; the sum is never written."""
     moved = np.moveaxis(table, names.index(variable) + 1, 1)
     least = np.empty((max(len(table), len(shift)), *moved.shape[2:]))
-    _fold((moved, shift.reshape(*shift.shape, *[1] * (table.ndim - 2))), moved.shape[1], least)
+    parts = moved, shift.reshape(*shift.shape, *[1] * (table.ndim - 2))
+    _fold([part.swapaxes(0, 1) for part in parts], least)
     return least
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -106,3 +107,22 @@ def test_large_tables_are_folded_in_pieces() -> None:
     a, b, c, d = (table for _, table in entries)
     whole = a[:, :, :, None, None] + b[:, :, None, :, None] + c[:, :, None, None, :] + d[:, :, None, None, None]
     assert np.allclose(found.eliminate((1, 2, 3), 10**7), whole.min(axis=1))
+
+
+@pytest.mark.parametrize(
+    "scopes", [((0, 1, 2), (0, 3, 4)), ((0, 1, 3), (0, 2, 3), (0, 3, 4)), ((0, 1, 2, 3, 4), (0, 2))]
+)
+@pytest.mark.parametrize("points", [1, 3])
+def test_sums_that_are_minimised_in_pieces_are_those_written_out(scopes: list[tuple[int, ...]], points: int) -> None:
+    random = np.random.default_rng(7)
+    counts = (9, 14, 15, 16, 17)
+    found = Tables(points)
+    for count in counts:
+        found.variable(count)
+    whole: FloatArray = np.zeros([1] * 6)
+    for names in scopes:
+        shape = [points, *(count if name in names else 1 for name, count in enumerate(counts))]
+        entries = random.integers(0, 1000, shape).astype(np.float64)
+        whole = whole + entries
+        found.add(names, entries.reshape([size for axis, size in enumerate(shape) if axis == 0 or axis - 1 in names]))
+    assert np.array_equal(found.eliminate((1, 2, 3, 4), 10**9), whole.min(axis=1))
