@@ -75,15 +75,15 @@ class Goal(Protocol):
     def cutoff_s(self) -> float:
         """The objective from which on plans do not matter."""
 
-    def line(self, shares: FloatArray) -> Line:
-        """A lower bound on the objective that is linear in the costs of blocks."""
+    def line(self, exposed: FloatArray) -> Line:
+        """A lower bound on the objective that is linear in the costs of blocks, under some weights of N."""
 
     def done(self, bound_s: float) -> bool:
         """Is a bound near enough?"""
 
-    def floor(self, values: Mapping[str, FloatArray], shares: FloatArray) -> Floor:
+    def floor(self, values: Mapping[str, FloatArray], exposed: FloatArray) -> Floor:
         """The lower bound that follows from the least costs of one block of each kind, (weights, layouts of the port
-        groups …)."""
+        groups …), under some weights of N."""
 
     def offer(self, decisions: Decisions) -> None:
         """Take a plan, if it is the best so far."""
@@ -104,11 +104,11 @@ class Fixed:
     def cutoff_s(self) -> float:
         return self.sweep.cutoff_s
 
-    def line(self, shares: FloatArray) -> Line:
+    def line(self, exposed: FloatArray) -> Line:
         loads = self.task.slowest
         number = max(range(len(loads)), key=lambda each: sum(loads[each].counts.values()))
         counts = {name: count or ABSENT for name, count in loads[number].counts.items()}
-        return Line(counts=counts, added=self._fixed(number, shares))
+        return Line(counts=counts, added=self._fixed(number, exposed))
 
     def done(self, bound_s: float) -> bool:
         self.sweep.bound_s = max(self.sweep.bound_s, bound_s)
@@ -117,10 +117,10 @@ class Fixed:
     def offer(self, decisions: Decisions) -> None:
         self.sweep.offer(decisions)
 
-    def floor(self, values: Mapping[str, FloatArray], shares: FloatArray) -> Floor:
+    def floor(self, values: Mapping[str, FloatArray], exposed: FloatArray) -> Floor:
         loads = self.task.slowest
         stages = [
-            sum(((load.counts[name] or ABSENT) * value for name, value in values.items()), self._fixed(number, shares))
+            sum(((load.counts[name] or ABSENT) * value for name, value in values.items()), self._fixed(number, exposed))
             for number, load in enumerate(loads)
         ]
         best = np.array([stage.max(axis=0) for stage in stages])
@@ -129,14 +129,14 @@ class Fixed:
         load = loads[int(column(best, place).argmax())]
         return Floor(bound_s=float(slowest[place]), place=place, load=load)
 
-    def _fixed(self, number: int, shares: FloatArray) -> FloatArray:
+    def _fixed(self, number: int, exposed: FloatArray) -> FloatArray:
         """What a stage sends under the weights, by the layouts of port groups; infinite where one is fixed
         otherwise."""
-        key = (number, shares.tobytes())
+        key = (number, exposed.tobytes())
         if key not in self._sends:
             task, load = self.task, self.task.slowest[number]
             groups = shared_groups(task.costed)
-            total: FloatArray = np.zeros([len(shares)] + [1] * len(groups))
+            total: FloatArray = np.zeros([len(exposed)] + [1] * len(groups))
             for axis, (group, specs) in enumerate(groups.items(), start=1):
                 seconds = np.zeros(len(specs))
                 for send in load.sends:
@@ -146,7 +146,7 @@ class Fixed:
                     seconds = seconds + np.where([spec == task.boundary[group] for spec in specs], 0.0, np.inf)
                 shape = [1] * (len(groups) + 1)
                 shape[axis] = len(specs)
-                total = total + (1.0 - shares).reshape([-1] + [1] * len(groups)) * seconds.reshape(shape)
+                total = total + exposed.reshape([-1] + [1] * len(groups)) * seconds.reshape(shape)
             self._sends[key] = total
         return self._sends[key]
 
@@ -194,14 +194,16 @@ class Branching:
         self._most_s = min(self.goal.value_s, self.goal.cutoff_s)
         for odds in (_ODDS, _FEW_ODDS):
             self._points = self._weighed(odds)
-            self._shares = _shares(self._points)
+            self._local, self._exposed = _weights(self._points)
             with suppress(LimitReached):
                 self._alive = self._worthwhile()
                 return
         raise LimitReached("too many layouts for branches", where="extraction")
 
     def _weighed(self, odds: Sequence[float]) -> Points:
-        """The weights with some multiples of the odds under which the dual was highest."""
+        """The weights with some multiples of the odds under which the dual was highest; those of C + N."""
+        if self.task.objective == "sum":
+            return ((self.task.at, Weights(local=1.0, exposed=1.0)),)
         times = np.array(odds) * self.share / (1.0 - self.share)
         shares = (times / (1.0 + times)).tolist()
         return tuple((self.task.at, Weights(local=share, exposed=1.0 - share)) for share in shares)
@@ -211,7 +213,7 @@ class Branching:
         ends = (self._points[0], self._points[-1])
         alive = {name: form.alive(ends) for name, form in self._forms.items()}
         near = self._weighed(_NEAR_ODDS)
-        line = self.goal.line(_shares(near))
+        line = self.goal.line(_weights(near)[1])
         left = worthwhile(self._forms, self._groups, alive, near, line, self._most_s, _LARGEST, self.task.check)
         if left is None:
             return None
@@ -283,22 +285,23 @@ class Branching:
 
     def _branch(self, parts: Mapping[str, _Part]) -> _Branch:
         values = {name: part.value for name, part in parts.items()}
-        return _Branch(parts=parts, floor=self.goal.floor(values, self._shares))
+        return _Branch(parts=parts, floor=self.goal.floor(values, self._exposed))
 
     def _split(self, branch: _Branch) -> tuple[_Part, ...] | None:
         """Split the kernel that makes most of the difference between two neighbouring weights, of which one has a plan
-        with more of C than of N and the other one with less. None where there is nothing to split."""
+        with more of C than of N and the other one with less. None where there is nothing to split: under the
+        weights of C + N alone the bound is what the plan takes."""
         load, place = branch.floor.load, branch.floor.place
         states = {name: self._states(part, place) for name, part in branch.parts.items()}
         self._offer(branch, states)
+        if len(self._points) == 1:
+            return None
         local = {name: self._local_s(part.form, states[name]) for name, part in branch.parts.items()}
         least = sum(
             load.counts[name] * column(part.value, self._at(part, place)) for name, part in branch.parts.items()
         )
         more = sum(load.counts[name] * seconds.sum(axis=0) for name, seconds in local.items())
-        exposed = (least - self._shares * more) / (1.0 - self._shares) + self._sends_s(
-            load, dict(zip(self._groups, place))
-        )
+        exposed = (least - self._local * more) / self._exposed + self._sends_s(load, dict(zip(self._groups, place)))
         after = int(np.clip(np.count_nonzero(more >= exposed), 1, len(more) - 1))  # C falls as it weighs more
         gains = [
             (load.counts[name] * abs(float(steps[after] - steps[after - 1])), name, row)
@@ -337,7 +340,7 @@ class Branching:
             for option in self._options(name, part.form, states[name]):
                 self._fronts.add(keys[name], option)
         for load in [branch.floor.load, *(other for other in self.task.slowest if other is not branch.floor.load)]:
-            for value_s, chosen in self._fronts.best(keys, load, self._sends_s(load, place)):
+            for value_s, chosen in self._fronts.best(self.task.objective, keys, load, self._sends_s(load, place)):
                 if value_s < self.goal.value_s:
                     boundary = {group: specs[place[group]] for group, specs in self._groups.items()}
                     for option in chosen.values():
@@ -362,9 +365,10 @@ class Branching:
         return out
 
 
-def _shares(points: Points) -> FloatArray:
-    """The shares of C in weights."""
-    return np.array([weights.local for _, weights in points])
+def _weights(points: Points) -> tuple[FloatArray, FloatArray]:
+    """The weights of C and those of N."""
+    local, exposed = zip(*((weights.local, weights.exposed) for _, weights in points))
+    return np.array(local), np.array(exposed)
 
 
 def column(table: FloatArray, place: Place) -> FloatArray:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from rooflang.extractors.task import Choice, Load, Seconds
+from rooflang.extractors.task import Choice, Load, Objective, Seconds, combined
 from rooflang.ir.cut import Spec
 
 #: Combinations of plans that are kept while one kind after the other is added.
@@ -39,8 +39,10 @@ class Fronts:
         known = [(each.seconds[0], each.seconds[1], each) for each in options]
         self._known[key] = [each for _, _, each in undominated(known)]
 
-    def best(self, keys: Mapping[str, Hashable], load: Load, sends_s: float) -> list[tuple[float, dict[str, Option]]]:
-        """Some combinations of plans of the kinds `keys` with the least max(C, N) of a stage that sends for so long,
+    def best(
+        self, objective: Objective, keys: Mapping[str, Hashable], load: Load, sends_s: float
+    ) -> list[tuple[float, dict[str, Option]]]:
+        """Some combinations of plans of the kinds `keys` with the least objective of a stage that sends for so long,
         and that; none where a kind has no plan."""
         partial: list[tuple[float, float, dict[str, Option]]] = [(0.0, sends_s, {})]
         for name, key in keys.items():
@@ -52,7 +54,8 @@ class Fronts:
             ]
             partial = undominated(grown)
             partial = partial[:: len(partial) // _COMBINATIONS + 1]
-        found = sorted(((max(local, exposed), chosen) for local, exposed, chosen in partial), key=lambda each: each[0])
+        values = [(combined(objective, local, exposed), chosen) for local, exposed, chosen in partial]
+        found = sorted(values, key=lambda each: each[0])
         return found[:_BEST]
 
 

@@ -146,7 +146,7 @@ def _look(sweep: Sweep, *, gap: float, worth: float, draft: bool) -> bool:
         sweep.run()
         sweep.refine(LARGE_LIMIT)
         open_s = sweep.value_s - sweep.bound_s * (1.0 + worth)
-        if open_s > 0.0 and task.objective == "max" and not (draft or sweep.tight):
+        if open_s > 0.0 and not (draft or sweep.tight):
             with suppress(LimitReached):  # too many layouts
                 branched(sweep, BRANCHES, max(gap, worth * ENOUGH))
             draft = worth > max(gap, 0.0)  # the programme would take long for little more

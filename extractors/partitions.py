@@ -54,13 +54,13 @@ class Partitions:
             if fullest(task, decisions).share <= 1.0:
                 self.best, self.stages, self.value_s = decisions, task.stages, value_s
 
-    def line(self, shares: FloatArray) -> Line:
+    def line(self, exposed: FloatArray) -> Line:
         """The mean of all stages."""
         stages = len(self.chain.task.stages)
         counts = {name: float(total[-1]) / stages for name, total in self.chain.counts.items()}
-        return Line(counts=counts, added=np.broadcast_to(self._excluded, (len(shares), *self._excluded.shape)))
+        return Line(counts=counts, added=np.broadcast_to(self._excluded, (len(exposed), *self._excluded.shape)))
 
-    def floor(self, values: Mapping[str, FloatArray], shares: FloatArray) -> Floor:
+    def floor(self, values: Mapping[str, FloatArray], exposed: FloatArray) -> Floor:
         """The layouts between blocks of which the best partition is cheapest. Those for which even evenly filled
         stages would take longer than that are not asked for theirs."""
         counts, stages = self.chain.counts, len(self.chain.task.stages)
@@ -74,7 +74,7 @@ class Partitions:
             if np.isinf(even[place]):
                 return Floor(bound_s=np.inf, place=place, load=self.chain.task.slowest[0])
             own = {name: column(value, _own(value, place)) for name, value in values.items()}
-            tables = self._tables(own, place, shares)
+            tables = self._tables(own, place, exposed)
             value_s, layers = cheapest(tables)
             if found is None or value_s < best_s:
                 ends = np.concatenate([[0], np.cumsum(layers)])
@@ -95,7 +95,7 @@ class Partitions:
                 out = out + np.where([spec == task.boundary[group] for spec in specs], 0.0, np.inf).reshape(shape)
         return out
 
-    def _tables(self, values: Mapping[str, FloatArray], place: Place, shares: FloatArray) -> FloatArray:
+    def _tables(self, values: Mapping[str, FloatArray], place: Place, exposed: FloatArray) -> FloatArray:
         """What stages take at least, (stages, layers + 1, layers + 1), where a block of a kind takes its value
         (weights,)."""
         size = len(self.chain.layers) + 1
@@ -104,7 +104,7 @@ class Partitions:
         before = sum((values[name][:, None] * count for name, count in self.chain.counts.items()), np.zeros((1, size)))
         takes = before[:, None, :] - before[:, :, None]
         sent = sum(table[:, :, number] for table, number in zip(self._sends, place))
-        more = (1.0 - shares)[:, None, None]
+        more = exposed[:, None, None]
         stages = np.broadcast_to(sent, (len(self.chain.task.stages), size))
         return np.array([(takes + more * each).max(axis=0) for each in stages])
 

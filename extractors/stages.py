@@ -60,12 +60,11 @@ def extract(
     for _, known in plans.ranked(task)[:1] if bound_s >= cutoff_s else []:
         return extraction(task, known, bound_s=bound_s, status="cut off", begin=begin)
     short = task.costed.spares  # other ways to rest are looked at where HBM is short
-    draft = task.objective == "max" and not short
-    best = _best(chain, plans, promising, bound_s, gap=gap, worth=worth, cutoff_s=cutoff_s, draft=draft)
+    best = _best(chain, plans, promising, bound_s, gap=gap, worth=worth, cutoff_s=cutoff_s, draft=not short)
     more = not task.watch.expired and bound_s < cutoff_s  # what is cut off was so with one partition only
     if more and best.value_s > bound_s * (1.0 + gap):
         bound_s = max(bound_s, chain.bound(found, ilp.LIMIT)[0])
-    if bound_s >= cutoff_s or best.value_s <= bound_s * (1.0 + worth) or not (draft or short):
+    if bound_s >= cutoff_s or best.value_s <= bound_s * (1.0 + worth):
         return replace(best, bound_s=min(bound_s, best.value_s))
     goal = Partitions(chain, plans, best=best.decisions, stages=best.stages, value_s=best.value_s, bound_s=bound_s,
                       gap=max(gap, worth * ilp.ENOUGH), cutoff_s=cutoff_s)  # fmt: skip

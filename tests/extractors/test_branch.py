@@ -49,6 +49,29 @@ def test_bounds_stay_below_all_plans_however_many_branches(
     assert best * (1 - 1e-9) <= sweep.value_s
 
 
+@pytest.mark.parametrize("stages", [1, 2])
+@pytest.mark.parametrize("batch", [8, 32])
+def test_the_sum_of_c_and_n_is_closed_where_tables_of_all_layouts_are_too_large(batch: int, stages: int) -> None:
+    """No mixture is better than a plan, so that the bound under the weights of C + N is what the best plan takes."""
+    case = Case.of(two_layers(batch=batch, layers=3), mesh=(8,), domain=4, stages=stages)
+    sequence = case.blocks.sequence
+    task = case.task(stages=(sequence,) if stages == 1 else (sequence[:2], sequence[2:]), objective="sum")
+    sweep = Sweep.of(task, limit=1, gap=0.0)
+    sweep.probe()
+    assert not sweep.exact and sweep.bound_s < sweep.value_s * (1 - 1e-3)
+    branched(sweep, 1)
+    best = best_value(
+        case.oracle(),
+        [case.blocks.counts(labels) for labels in task.stages],
+        "sum",
+        sends=lambda boundary: [
+            sum(float(case.cost.send(send.tensor, boundary[send.group], 0).exposed_s) for send in load.sends)
+            for load in task.loads
+        ],
+    )
+    assert sweep.bound_s == pytest.approx(best, rel=1e-9) == sweep.value_s
+
+
 @pytest.mark.parametrize("cut", [2, 3])
 def test_the_slowest_stage_and_what_it_sends_count(cut: int) -> None:
     case = Case.of(two_layers(batch=16, layers=3), mesh=(4,), stages=2)
