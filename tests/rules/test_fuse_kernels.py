@@ -175,16 +175,28 @@ def test_the_shared_input_is_read_once_and_a_part_moves_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("one", "other", "code"),
-    [("q", "up", "other-input"), ("q", "q", "one-label"), ("q", "heads", "no-range"), ("q", "narrow", "other-format")],
+    [
+        ("q", "up", "other-input"),
+        ("q", "later", "other-input"),
+        ("q", "q", "one-label"),
+        ("q", "heads", "no-range"),
+        ("q", "narrow", "other-format"),
+        ("long", "turned", "other-rows"),
+    ],
 )
 def test_what_is_no_range_of_one_product_is_refused(one: str, other: str, code: str) -> None:
-    g = GraphBuilder("down", batch=2, hidden=2, rank=2, head=2, width=2)
+    g = GraphBuilder("down", batch=2, seq=2, hidden=2, rank=2, head=2, width=2)
     x = g.input("x", "batch hidden")
     q = g.op("q", "matmul", [x, g.weight("w", "hidden rank")], "batch rank")
     up = g.op("up", "matmul", [q, g.weight("v", "rank head")], "batch head")
     heads = g.op("heads", "matmul", [x, g.weight("u", "hidden head width")], "batch head width")
     narrow = g.op("narrow", "matmul", [x, g.weight("n", "hidden width", "fp8")], "batch width")
-    graph = g.build(up, heads, narrow)
+    prompt = g.input("prompt", "batch seq hidden")
+    long = g.op("long", "matmul", [prompt, g.weight("l", "hidden rank")], "batch seq rank")
+    turned = g.op("turned", "matmul", [prompt, g.weight("t", "hidden width")], "seq batch width")
+    g.block = "another"
+    later = g.op("later", "matmul", [x, g.weight("z", "hidden width")], "batch width")
+    graph = g.build(up, heads, narrow, long, turned, later)
     twice = replace(graph.op_by_name["q"], name="q2")
     found = {**graph.op_by_name, "q": twice if one == other else graph.op_by_name["q"]}
     refused = RULE.check(graph.op_by_name[one] if one == other else found[one], found[other])

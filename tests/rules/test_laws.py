@@ -8,6 +8,7 @@ from hypothesis import given, settings
 
 from rooflang.ir import Tensor, make_transfer
 from rooflang.ir.layout import PRIMITIVE_OF, collective_of
+from rooflang.ir.tensor import LEAF_ROLES, Role
 from rooflang.rules.laws import ALL_GATHER, LABEL, LAWS, SLICE, Law, check_transfer
 from rooflang.rules.record import Ok, Refusal
 
@@ -159,3 +160,12 @@ def test_a_dim_that_the_tensor_lacks_is_refused() -> None:
     refused = check_transfer(SLICE, TENSOR, ("R",), ("vocab",))
     assert isinstance(refused, Refusal)
     assert refused.code == "no-such-dim"
+
+
+@pytest.mark.parametrize("role", sorted(LEAF_ROLES))
+def test_of_what_rests_only_a_weight_moves_and_only_to_be_gathered(role: Role) -> None:
+    tensor = Tensor(name="w", dims=("batch", "hidden"), dtype="bf16", role=role)
+    for law in LAWS:
+        old, new = ENTRIES[law.before], "hidden" if law.after == LABEL else ENTRIES[law.after]
+        taken = isinstance(check_transfer(law, tensor, (old,), (new,)), Ok)
+        assert taken == (law is ALL_GATHER and role is Role.WEIGHT), law.collective

@@ -40,6 +40,15 @@ def test_what_is_written_in_place_lies_where_its_operand_lay() -> None:
     assert gone.read("save") == gone.of_tensor("save") == "cache"
 
 
+def test_of_copies_of_copies_that_are_left_out_the_first_operand_is_read() -> None:
+    g = GraphBuilder("copies", batch=2, window=4, width=2)
+    once = g.op("once", "to_dram", [g.cache("cache", "batch window width")], "batch window width", "fp8")
+    twice = g.op("twice", "to_hbm", [once], "batch window width", "fp8")
+    new = g.op("new", "kv_append", [g.input("entry", "batch width"), twice], "batch window width", "fp8")
+    gone = Cells.of(g.build(new).ops, without=("once", "twice"))
+    assert gone.read("twice") == gone.of_tensor("twice") == gone.of_tensor("new") == "cache"
+
+
 def test_operators_conflict_over_memory_and_over_a_generator() -> None:
     pairs = {frozenset((a.name, b.name)) for a, b in conflicts(decode_step())}
     assert pairs == {frozenset(("append", "save")), frozenset(("append", "attend"))}

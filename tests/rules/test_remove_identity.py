@@ -67,6 +67,20 @@ def test_a_copy_is_still_there_for_those_who_want_it() -> None:
     assert "copy" in {mode.op.name for mode in saturated(copied()).modes}
 
 
+def test_a_copy_that_is_overwritten_itself_is_kept() -> None:
+    """Without it the append would go into what was copied, which a later reader wants as it was."""
+    g = GraphBuilder("forked", batch=2, head=2, context=4, width=2)
+    old = g.cache("cache", "batch context width")
+    copy = g.op("copy", "to_hbm", [old], "batch context width", "fp8")
+    new = g.op("new", "kv_append", [g.input("entry", "batch width"), copy], "batch context width", "fp8")
+    out = g.op("attend", "attention", [g.input("q", "batch head width"), new], "batch head width", parts=("window",))
+    graph = g.build(out, g.op("kept", "to_hbm", [old], "batch context width", "fp8"))
+    refused = RULE.check(graph.op_by_name["copy"], ops=graph.ops)
+    assert isinstance(refused, Refusal)
+    assert refused.code == "snapshot"
+    assert isinstance(RULE.check(graph.op_by_name["kept"], ops=graph.ops), Ok)
+
+
 def test_a_copy_of_what_is_overwritten_is_a_snapshot() -> None:
     graph = decode_step()
     refused = RULE.check(graph.op_by_name["save"], ops=graph.ops)
