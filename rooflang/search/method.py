@@ -21,6 +21,9 @@ from rooflang.sim.result import Overlap, waves
 
 Search = Literal["egraph", "grid"]
 
+#: What a search gets of a time that is up, so that it is the one to say that it had none.
+_LEAST_S = 1e-9
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
@@ -103,31 +106,41 @@ class Method:
 @dataclass(frozen=True, kw_only=True)
 class Searched:
     """What searches found: each point with the problem it solves, and what they took together. `left_out` are the
-    problems that the method cannot be asked of, with why."""
+    problems that the method cannot be asked of, with why; `unsearched` those that a limit or Ctrl-C came before."""
 
     points: tuple[tuple[Point, Problem], ...]
     left_out: tuple[tuple[Problem, RooflangError], ...]
+    unsearched: tuple[Problem, ...]
     evaluated: Evaluated
     stopped_by: str
     nearest: CapacityError | None
 
     @classmethod
     def all(cls, method: Method, problems: Sequence[Problem], watch: Progress) -> Searched:
-        """Search every problem. Raises what cannot be asked of any of them."""
-        found: list[tuple[Found, Problem]] = []
-        refused: list[tuple[Problem, RooflangError]] = []
-        for problem in problems:
-            if watch.expired and found:
-                break
+        """Search every problem, those first whose weights have room in HBM, each with an equal share of the time that is
+        left for them: the others take far longer, and rarely have what is looked for. Raises what cannot be asked of any
+        problem."""
+        found: dict[int, tuple[Found, Problem]] = {}
+        refused: dict[int, tuple[Problem, RooflangError]] = {}
+        waiting = sorted(range(len(problems)), key=lambda number: not problems[number].has_room)
+        while waiting:
+            number = waiting.pop(0)
+            problem = problems[number]
+            sharing = 1 + sum(problems[other].has_room == problem.has_room for other in waiting)
+            turn = watch.within(limit_s=max(watch.remaining_s / sharing, _LEAST_S))
+            turn.topic = _size(problem) if len(problems) > 1 else ""
             try:
-                found.append((method.run(problem, watch), problem))
+                found[number] = method.run(problem, turn), problem
             except RooflangError as error:
-                refused.append((problem, error))
-            if found and found[-1][0].stopped_by == "interrupted":
+                refused[number] = problem, error
+            if turn.stopped_by != "complete":
+                watch.note(turn.stopped_by)
+            if found and (watch.expired or any(one.stopped_by == "interrupted" for one, _ in found.values())):
                 break
         if not found:
-            raise refused[0][1]
-        return cls._of(found, refused, watch)
+            raise refused[min(refused)][1]
+        unsearched = tuple(problems[number] for number in sorted(waiting))
+        return cls._of([found[n] for n in sorted(found)], [refused[n] for n in sorted(refused)], unsearched, watch)
 
     def finer(self, method: Method, goal: Goal, watch: Progress) -> Searched:
         """With what there is between the batch sizes around the point that a goal asks for: powers of two are far
@@ -161,6 +174,7 @@ class Searched:
         cls,
         found: Sequence[tuple[Found, Problem]],
         refused: Sequence[tuple[Problem, RooflangError]],
+        unsearched: tuple[Problem, ...],
         watch: Progress,
     ) -> Searched:
         nearest = None
@@ -170,10 +184,16 @@ class Searched:
         return cls(
             points=tuple((point, problem) for one, problem in found for point in one.points),
             left_out=tuple(refused),
+            unsearched=unsearched,
             evaluated=_sum([one.evaluated for one, _ in found]),
             stopped_by="interrupted" if interrupted else watch.stopped_by,
             nearest=nearest,
         )
+
+
+def _size(problem: Problem) -> str:
+    """What progress says first where several numbers of GPUs are searched."""
+    return f"{problem.cluster.gpus} GPUs: "
 
 
 def _sum(work: Sequence[Evaluated]) -> Evaluated:

@@ -67,6 +67,9 @@ def _notes(method: Method, searched: Searched) -> Iterator[str]:
     if searched.left_out:
         counts = ", ".join(str(problem.cluster.gpus) for problem, _ in searched.left_out)
         yield f"left out: {counts} GPUs ({searched.left_out[0][1].what})"
+    if searched.unsearched:
+        counts = ", ".join(str(problem.cluster.gpus) for problem in searched.unsearched)
+        yield f"not searched: {counts} GPUs ({searched.stopped_by})"
     missing = sorted({*(method.batch or ())} - {point.batch for point, _ in searched.points})
     if missing:
         why = "too large, or nothing divides" if searched.stopped_by == "complete" else searched.stopped_by

@@ -19,6 +19,7 @@ from rooflang.ir.op import op_kind
 from rooflang.ir.tensor import Num
 from rooflang.ir.verify import verify
 from rooflang.models import Model, Workload, load
+from rooflang.models.measure import weight_bytes
 from rooflang.models.workload import Stage
 from rooflang.place.certificate import apart_of, kinds_of
 from rooflang.place.plan import Plan
@@ -143,6 +144,11 @@ class Problem:
             return other if other.blocks else self
         except (GraphError, RefusedError):
             return self
+
+    @property
+    def has_room(self) -> bool:
+        """Is there room for the weights in the HBM of all GPUs together?"""
+        return weight_bytes(self.graph) <= self.cluster.gpus * self.cluster.device.hbm_bytes
 
     @property
     def has_batch(self) -> bool:

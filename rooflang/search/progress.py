@@ -4,6 +4,7 @@ that end it."""
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -18,7 +19,7 @@ _EVERY_S = 0.1
 class Progress:
     """Says what a search is doing and knows its limits: seconds, and bytes of memory of this process.
 
-    `sink` receives each message (default: a self-replacing line on stderr, if that is a terminal).
+    `sink` receives each message (default: a self-replacing line on stderr, if that is a terminal), `topic` before it.
     """
 
     def __init__(
@@ -29,6 +30,7 @@ class Progress:
         limit_bytes: float = float("inf"),
     ) -> None:
         self.started_s = time.monotonic()
+        self.topic = ""
         self.limit_s = limit_s
         self.limit_bytes = limit_bytes
         self._stop = ""
@@ -82,7 +84,7 @@ class Progress:
         now = time.monotonic()
         if self._sink and now - self.started_s > _QUIET_S and now - self._last_s > _EVERY_S:
             self._last_s = now
-            self._sink(f"{self.elapsed_s:5.1f} s  {message}")
+            self._sink(f"{self.elapsed_s:5.1f} s  {self.topic}{message}")
 
     def done(self) -> None:
         """Clear the line."""
@@ -103,7 +105,8 @@ def _resident_bytes() -> int:
 
 
 def _replace_line(message: str) -> None:
-    sys.stderr.write("\r\x1b[2K" + message[:160])
+    columns = shutil.get_terminal_size().columns  # a line that wraps would not be replaced
+    sys.stderr.write("\r\x1b[2K" + message[: columns - 1])
     sys.stderr.flush()
 
 

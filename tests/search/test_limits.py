@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from rooflang.errors import LimitReached, PlacementError, RooflangError, UnreachableError, ValueRangeError
 from rooflang.search.api import optimize
+from rooflang.search.method import Method
 from rooflang.search.part import Part, Way
-from rooflang.search.point import Point, Result
+from rooflang.search.point import Found, Point, Result
 from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
 from rooflang.search.verify import certified, verify_plan
@@ -151,6 +153,37 @@ def test_gpus_that_the_pipeline_does_not_divide_are_left_out_and_named() -> None
     result = optimize(perceptron(), hardware="b300", max_gpus=4, batch=[64], fix=["mesh=2"])
     assert {point.gpus for point in result.points} == {2}
     assert result.notes == ("left out: 1, 3, 4 GPUs (mesh 2 on 1 GPUs)",)
+
+
+def test_gpus_with_room_for_the_weights_come_first_and_a_limit_names_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_s = 0.0
+    searched: dict[int, float] = {}
+    searching = Method.run
+
+    def searching_for_a_minute(self: Method, problem: Problem, watch: Progress) -> Found:
+        nonlocal now_s
+        searched[problem.cluster.gpus] = watch.limit_s
+        found = searching(self, problem, watch)
+        now_s += 60.0
+        return found
+
+    monkeypatch.setattr("rooflang.search.progress.time", SimpleNamespace(monotonic=lambda: now_s))
+    monkeypatch.setattr(Method, "run", searching_for_a_minute)
+    monkeypatch.setattr(Problem, "has_room", property(lambda self: self.cluster.gpus > 2))
+    result = run(gpus=0, max_gpus=4, batch=[60], pp=None, time_limit_s=100.0)
+    assert searched == {3: 50.0, 4: 40.0}  # half of the time, and all that was left
+    assert {point.gpus for point in result.points} == {3, 4}
+    assert result.stopped_by == "time limit"
+    assert result.notes == ("not searched: 1, 2 GPUs (time limit)",)
+
+
+@pytest.mark.parametrize(("gpus", "room"), [(8, False), (16, True)])
+def test_room_for_the_weights(gpus: int, room: bool) -> None:
+    """405.85 B parameters in BF16 are 812 GB; eight H100 have 640 GB, sixteen 1,280 GB."""
+    problem = Problem.of("llama-3.1-405b", hardware="h100", gpus=gpus, stage="decode", context=1024)
+    assert problem.has_room is room
 
 
 def test_results_of_several_numbers_of_gpus_are_verified_with_their_prices(tmp_path: Path) -> None:

@@ -70,14 +70,16 @@ def test_on_a_terminal_the_line_is_replaced_and_cleared(
     clock: Clock, terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
+    monkeypatch.setenv("COLUMNS", "40")  # a line that wrapped would stay
     progress = Progress()
+    progress.topic = "8 GPUs: "
     clock.now_s = 103.0
     progress.say("x" * 300)
     progress.done()
     shown = capsys.readouterr().err
     if terminal:
         clear = "\r\x1b[2K"
-        assert shown == clear + ("  3.0 s  " + "x" * 300)[:160] + clear
+        assert shown == clear + ("  3.0 s  8 GPUs: " + "x" * 300)[:39] + clear
     else:
         assert shown == ""
 
