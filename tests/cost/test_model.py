@@ -266,6 +266,18 @@ def pooled(positions: int, entries: int) -> Graph:
     return g.build(g.op("y", "pool", [g.input("x", "batch seq width")], "batch ctx width"))
 
 
+@pytest.mark.parametrize(("dim", "seen"), [("seq", 32 + 16 - 1), ("kv", 128)])
+def test_a_window_is_read_where_the_queries_of_a_rank_see_it(dim: str, seen: int) -> None:
+    """128 queries over four ranks, each of which looks back at 16 positions: its own and 15 before them."""
+    g = GraphBuilder("window", batch=1, seq=128, head=4, kv=4, ctx=128, key=8, value=8)
+    k, v = g.input("k", "batch ctx kv key"), g.input("v", "batch ctx kv value")
+    graph = g.build(g.op("y", "grouped_attention", [g.input("q", "batch seq head key"), k, v], "batch seq head value",
+                         causal=True, window=16))  # fmt: skip
+    cost = model(graph, [4]).mode(mode(graph, "y", cut(graph, "y", dim)))
+    heads = 1 if dim == "kv" else 4
+    assert cost.memory_s == near((2 * 2 * 128 * 8 + 2 * 2 * seen * heads * 8) / HBM)
+
+
 @pytest.mark.parametrize(
     ("whole", "torn", "dim"),
     [

@@ -82,11 +82,11 @@ def _flops(op: Op, local: Sizes, full: Sizes) -> Mapping[str, Num]:
 
 
 def _read(op: Op, index: int, local: Sizes, full: Sizes, assumptions: Assumptions) -> Num:
-    """Of k and v what some query sees."""
+    """Of k and v what some query of this rank sees."""
     reach = op.attr("window") or op.attr("chunk")
     if index not in (1, 2) or not reach:
         return 1.0
-    queries = full[op.operands[0].dims[1]] if len(op.operands[0].dims) == 4 else 1
+    queries = local[op.operands[0].dims[1]] if len(op.operands[0].dims) == 4 else 1
     return min(1.0, (reach + queries - 1) / full[labels(op)[0]])
 
 
