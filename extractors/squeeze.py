@@ -8,6 +8,7 @@ Then the kinds of block may take different ones of the plans found: what one kin
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -15,17 +16,17 @@ import numpy as np
 
 from rooflang.extractors.dual import dual
 from rooflang.extractors.forms import Weights
-from rooflang.extractors.layouts import FloatArray
-from rooflang.extractors.memory import block_use, fullest, overflow
+from rooflang.extractors.memory import block_use, fullest, overflow, rests_bytes
+from rooflang.extractors.plans import needed_modes
+from rooflang.extractors.solver import Programme, Solver
 from rooflang.extractors.task import Choice, Decisions, Load, Seconds, Task, combined
 from rooflang.ir.cut import Spec
 
 if TYPE_CHECKING:
     from rooflang.extractors.sweep import Sweep
 
-#: Ends of the weights among which the next ones are chosen: the logarithm of λ / (1 − λ), and that of the price of a
-#: full memory as a part of the bound. Of so many values between them the best one's neighbours are the next ends.
-_ODDS, _PRICES, _VALUES, _ZOOMS = (-7.0, 7.0), (-7.0, 10.0), 41, 3
+#: The ends between which λ is chosen, and the highest price of a full memory, as a multiple of the bound.
+_ENDS, _DEAREST = (1e-3, 1.0 - 1e-3), 2e4
 
 #: Weights that are tried at most, how near to the bound the next ones have to promise nothing, and how many of the best
 #: combinations of the plans of kinds of block are kept.
@@ -42,45 +43,62 @@ def squeeze(sweep: Sweep) -> None:
     _check_room(sweep, load)
     found = {str(plan): plan for plan in (sweep.leanest, *sweep.plans(_TRIES)) if plan is not None}
     lines = [_line(sweep, load, plan) for plan in found.values()]
+    last = (0.0, 0.0)
     for _ in range(_TRIES):
-        share, price_s, most = _next(lines, (0.0, 0.0) if task.objective == "sum" else _ODDS, sweep.bound_s)
+        share, price_s, most = _next(lines, (0.5, 0.5) if task.objective == "sum" else _ENDS, sweep.bound_s)
         least, plans = _priced(sweep, load, share, price_s)
         found |= {str(plan): plan for plan in plans}
         lines += [_line(sweep, load, plan) for plan in plans]
-        if sweep.done or most - least <= _CLOSE * most:
+        if sweep.done or most - least <= _CLOSE * most or (share, price_s) == last:
             break
+        last = share, price_s
     for plan in _mixed(sweep, load, found.values()):
         sweep.offer(plan)
 
 
-#: C, N and what leaves fill of the memory.
+#: C, N and what leaves fill of the memory, those left out that minima leave out.
 _Line = tuple[float, float, float]
 
 
 def _line(sweep: Sweep, load: Load, plan: Decisions) -> _Line:
     task = sweep.task
-    rests = sum(count * block_use(task, task.costed.kinds[name], plan.choices[name])[0]
-                for name, count in load.counts.items() if count)  # fmt: skip
+    rests = sum(count * _priced_bytes(task, name, plan) for name, count in load.counts.items() if count)
     return (*sweep.stage_s(load, plan), rests / task.capacity_bytes)
 
 
-def _next(lines: list[_Line], odds: tuple[float, float], unit_s: float) -> tuple[float, float, float]:
-    """The share and price at which the bound is highest as far as the plans known tell, and how high."""
+def _priced_bytes(task: Task, name: str, plan: Decisions) -> float:
+    """What a block fills of the memory as far as minima know; infinite where nothing makes what is read."""
+    kind = task.costed.kinds[name]
+    try:
+        used = needed_modes(kind, plan.choices[name])
+    except KeyError:
+        return math.inf
+    return float(sum(rests_bytes(task, kind, kind.modes[mode]) for mode in used.values()))
+
+
+def _next(lines: list[_Line], ends: tuple[float, float], unit_s: float) -> tuple[float, float, float]:
+    """The share and price at which the bound is highest as far as the plans known tell, and how high: a linear
+    programme of a column each, in which every plan is a row."""
     local, exposed, fills = np.array([line for line in lines if np.isfinite(sum(line))]).T
-    prices, best = _PRICES, (0.5, 0.0, 0.0)
-    for _ in range(_ZOOMS):
-        tried = np.linspace(*odds, _VALUES), np.linspace(*prices, _VALUES)
-        shares, prices_s = 1.0 / (1.0 + np.exp(-tried[0])), unit_s * np.exp(tried[1])
-        seconds = shares[:, None] * local + (1.0 - shares)[:, None] * exposed
-        allowed = (seconds[:, None, :] + prices_s[None, :, None] * (fills - 1.0)).min(axis=2)
-        row, column = (int(place) for place in np.unravel_index(int(allowed.argmax()), allowed.shape))
-        best = max(best, (float(shares[row]), float(prices_s[column]), float(allowed[row, column])), key=lambda b: b[2])
-        odds, prices = _around(tried[0], row), _around(tried[1], column)
-    return best
-
-
-def _around(values: FloatArray, place: int) -> tuple[float, float]:
-    return float(values[max(0, place - 1)]), float(values[min(len(values) - 1, place + 1)])
+    least, most = ends
+    known = (least * local + (1.0 - least) * exposed) / unit_s
+    entries = np.stack([(exposed - local) / unit_s, 1.0 - fills, np.ones(len(known))], axis=1)
+    found = Solver().relax(
+        Programme(
+            cost=np.array([0.0, 0.0, -1.0]),
+            upper=np.array([most - least, _DEAREST, np.inf]),
+            integral=np.zeros(3, bool),
+            low=np.full(len(known), -np.inf),
+            high=known,
+            start=np.arange(len(known) + 1) * 3,
+            column=np.tile(np.arange(3), len(known)),
+            value=entries.ravel(),
+        )
+    )
+    if found.x is None:  # no plan can be made
+        return (least + most) / 2.0, unit_s, np.inf
+    share, price, height = found.x.tolist()
+    return least + share, price * unit_s, height * unit_s
 
 
 def _check_room(sweep: Sweep, load: Load) -> None:

@@ -120,7 +120,8 @@ def test_memories_hold_what_the_simulation_finds(
     try:
         found = extract(task, gap=1e-3)
     except CapacityError as error:
-        assert tiers == ("hbm",) or "of DRAM" in str(error) or room < 0.3
+        stays = 0.5 if graph == "joined" else 0.3  # what several kernels read stays in HBM
+        assert tiers == ("hbm",) or "of DRAM" in str(error) or room < stays
         return
     agrees(task, found)
     plan = found.plan("test")
