@@ -56,13 +56,20 @@ def parse(text: str | float, kind: str, *, where: str = "") -> float:
         unit = match[2] or ""
         scale = KINDS[kind].get(unit)
         if scale is None:
-            hint = "rates are in bytes: 400 Gb/s is 50 GB/s" if _BIT_RATE.fullmatch(unit) else ""
+            near = next((each for each in KINDS[kind] if unit and _letters(each) == _letters(unit)), "")
+            hint = f"did you mean {near}?" if near else ""
+            hint = "rates are in bytes: 400 Gb/s is 50 GB/s" if _BIT_RATE.fullmatch(unit) else hint
             what = f"{unit!r} is not a unit of {kind}" if unit else "the unit is missing"
             raise UnitError(f"cannot read {text!r}: {what}", where=where, expected=expected, hint=hint)
         value = float(match[1]) * scale
     if not math.isfinite(value) or value < 0:
         raise UnitError(f"{text!r} is not a size", where=where, expected="a finite number, not negative")
     return value
+
+
+def _letters(unit: str) -> str:
+    """What is the same of `TFLOP/s` and `TFLOPS`, and of `GB` and `gb`."""
+    return unit.replace("/", "").casefold()
 
 
 def parse_count(text: str | int, *, where: str = "") -> int:

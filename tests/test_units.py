@@ -175,3 +175,19 @@ def test_whole_numbers_of_all_kinds() -> None:
     assert whole(0, where="--images", least=0) == 0
     with pytest.raises(ValueRangeError):
         whole(0, where="--batch")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "hint"),
+    [
+        ("80 gb", "bytes", "did you mean GB?"),
+        ("1979 TFLOPS", "flop_per_s", "did you mean TFLOP/s?"),
+        ("400 Gb/s", "bytes_per_s", "rates are in bytes: 400 Gb/s is 50 GB/s"),
+        ("3 parsec", "s", ""),
+        ("3", "bytes", ""),
+    ],
+)
+def test_a_unit_that_is_spelled_otherwise_is_named(text: str, kind: str, hint: str) -> None:
+    with pytest.raises(UnitError) as caught:
+        parse(text, kind)
+    assert caught.value.hint == hint

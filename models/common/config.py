@@ -7,8 +7,12 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-Count = Annotated[int, Meta(ge=1)]
-CountOrNone = Annotated[int, Meta(ge=0)]
+#: Far above every model there is, and small enough to be worked with: the largest of any size, and of layers.
+LARGEST, MOST_LAYERS = 2**32, 10_000
+
+Count = Annotated[int, Meta(ge=1, le=LARGEST)]
+CountOrNone = Annotated[int, Meta(ge=0, le=LARGEST)]
+Layers = Annotated[int, Meta(ge=1, le=MOST_LAYERS)]
 
 
 class TextConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,7 +20,7 @@ class TextConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     vocab_size: Count
     hidden_size: Count
-    num_hidden_layers: Count
+    num_hidden_layers: Layers
     max_position_embeddings: Count
     tie_word_embeddings: bool = False
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rooflang.errors import ModelError
+from rooflang.models.common.config import LARGEST, MOST_LAYERS
 
 #: Keys that move no shape and no byte in any architecture: tokenizer, training, numerics, generation, bookkeeping.
 _IRRELEVANT = Path(__file__).parent / "irrelevant.json"
@@ -34,12 +35,17 @@ class Fields:
         """The first of these keys that is there, else the first."""
         return next((key for key in keys if self.has(key)), keys[0])
 
-    def count(self, key: str, default: int | None = None, *, least: int = 1) -> int:
-        """A whole number, `least` or more."""
-        value = self._take(key, default, f"a whole number, {least} or more")
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise self._wrong(key, f"a whole number, {least} or more")
+    def count(self, key: str, default: int | None = None, *, least: int = 1, most: int = LARGEST) -> int:
+        """A whole number, `least` to `most`."""
+        expected = f"a whole number, {least} to {most:,}"
+        value = self._take(key, default, expected)
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise self._wrong(key, expected)
         return value
+
+    def layers(self) -> int:
+        """The number of layers, each of which is built."""
+        return self.count("num_hidden_layers", most=MOST_LAYERS)
 
     def number(self, key: str, default: float | None = None) -> float:
         """A number."""

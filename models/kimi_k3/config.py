@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from rooflang.models.common.config import Count, CountOrNone, TextConfig, check_experts, expert_words
+from rooflang.models.common.config import Count, CountOrNone, Layers, TextConfig, check_experts, expert_words
 
 
 class Mxfp4(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +74,7 @@ class VisionConfig(msgspec.Struct, frozen=True, kw_only=True):
     vt_hidden_size: Count
     vt_intermediate_size: Count
     vt_num_attention_heads: Count
-    vt_num_hidden_layers: Count
+    vt_num_hidden_layers: Layers
     qkv_hidden_size: Count
     mm_hidden_size: Count
 

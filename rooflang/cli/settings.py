@@ -116,5 +116,6 @@ def lines_of(tables: Mapping[str, Any], before: str = "") -> Iterator[str]:
     for name, value in tables.items():
         if isinstance(value, dict):
             yield from lines_of(value, f"{before}{name} ")
-        else:
-            yield f"{before}--{name} {value}"
+        elif value is not False:
+            text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            yield f"{before}--{name}" + ("" if value is True else f" {text}")

@@ -133,7 +133,8 @@ def _explain(
     if section.endswith("[...]"):
         section = _name_entry(section.removesuffix("[...]"), table, what)
     cause = error.__cause__
-    refusal = cause if isinstance(cause, _RefusedQuantityError) else _RefusedQuantityError(what, expected="")
+    choices = _choices(record, section) if what.startswith("Invalid enum value") else ""
+    refusal = cause if isinstance(cause, _RefusedQuantityError) else _RefusedQuantityError(what, expected=choices)
     hint = refusal.hint or "the shipped presets show each key"
     return HardwareError(what, where=_where(path, section), expected=refusal.expected, hint=hint)
 
@@ -153,8 +154,19 @@ def _name_entry(section: str, table: dict[str, Any], what: str) -> str:
 
 def _known_keys(record: type[msgspec.Struct], section: str) -> list[str]:
     """The keys that `record` has at a dotted path of sections, in the order of its declaration."""
+    return [field.encode_name for field in _fields(record, section)]
+
+
+def _choices(record: type[msgspec.Struct], path: str) -> str:
+    """The words that the key at the end of a dotted path takes."""
+    section, _, name = path.rpartition(".")
+    kind = next(field.type for field in _fields(record, section) if field.encode_name == name)
+    return "one of " + ", ".join(get_args(kind))
+
+
+def _fields(record: type[msgspec.Struct], section: str) -> tuple[msgspec.structs.FieldInfo, ...]:
     for key in filter(None, section.split(".")):
         kind = next(field.type for field in msgspec.structs.fields(record) if field.encode_name == key)
         choices = (kind, *get_args(kind))
         record = next(choice for choice in choices if isinstance(choice, type) and issubclass(choice, msgspec.Struct))
-    return [field.encode_name for field in msgspec.structs.fields(record)]
+    return msgspec.structs.fields(record)

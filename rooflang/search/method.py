@@ -117,9 +117,9 @@ class Searched:
 
     @classmethod
     def all(cls, method: Method, problems: Sequence[Problem], watch: Progress) -> Searched:
-        """Search every problem, those first whose weights have room in HBM, each with an equal share of the time that is
-        left for them: the others take far longer, and rarely have what is looked for. Raises what cannot be asked of any
-        problem."""
+        """Search every problem, those first whose weights have room in HBM, each with an equal share of the time that
+        is left for them: the others take far longer, and rarely have what is looked for. Raises what cannot be asked of
+        any problem."""
         found: dict[int, tuple[Found, Problem]] = {}
         refused: dict[int, tuple[Problem, RooflangError]] = {}
         waiting = sorted(range(len(problems)), key=lambda number: not problems[number].has_room)

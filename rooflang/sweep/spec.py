@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -104,11 +104,13 @@ def read_spec(path: Path) -> Spec:
 
 
 def _check_keys(data: Mapping[str, Any], record: type[_Table], where: str) -> None:
-    """Refuse keys that a table, or one below it, does not have."""
+    """Refuse keys that a table, or one below it, does not have, and words that they do not take."""
     hints = get_type_hints(record)
     for key, value in data.items():
         if key not in record.__struct_fields__:
             raise UnknownNameError("key", key, record.__struct_fields__, where=where)
+        if get_origin(hints[key]) is Literal and isinstance(value, str) and value not in get_args(hints[key]):
+            raise UnknownNameError(key, value, get_args(hints[key]), where=f"{where}: {key}")
         inner = next((kind for kind in (hints[key], *get_args(hints[key])) if _is_table(kind)), None)
         if inner is None:
             continue

@@ -63,6 +63,8 @@ def test_expected_and_hints(tmp_path: Path, user_text: str) -> None:
     assert "read_bandwidth" in optional.expected
     assert "where the numbers come from" in refusal(path, user_text.replace('source = "not built"', "")).hint
     assert "a number and a unit" in refusal(path, user_text.replace('"1 TB/s"', '"1 TBps"')).expected
+    attached = refusal(path, user_text.replace('attach = "pcie_switch"', 'attach = "thunderbolt"'))
+    assert attached.expected == "one of gpu, cpu, pcie_switch"
     assert "400 Gb/s is 50 GB/s" in refusal(path, user_text.replace('"50 GB/s"', '"400 Gb/s"')).hint
 
 

@@ -81,7 +81,7 @@ def experts(f: Fields, count: str, width: str = "moe_intermediate_size", **chang
 
 def schedule(f: Fields, known: Sequence[str], default: Sequence[str]) -> tuple[str, ...]:
     """The sort of every layer, from `layer_types` where the file has it."""
-    layers = f.count("num_hidden_layers")
+    layers = f.layers()
     sorts = f.words("layer_types", known, tuple(default))
     if len(sorts) < layers:
         raise f.fail(f"layer_types has {len(sorts)} entries for {layers} layers", expected="one for each layer")
@@ -105,4 +105,4 @@ def decoder(f: Fields, stack: Sequence[Layer], **changes: Any) -> Decoder:
 
 def alike(f: Fields, layer: Layer) -> tuple[Layer, ...]:
     """All layers, where they are the same."""
-    return (layer,) * f.count("num_hidden_layers")
+    return (layer,) * f.layers()

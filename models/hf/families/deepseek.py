@@ -14,7 +14,7 @@ def _deepseek(f: Fields, own: Latent, *, correction: bool) -> Decoder:
     routed = experts(f, "n_routed_experts", shared=shared, choice_bias=correction, scores=scores)
     first, every = f.count("first_k_dense_replace", 0, least=0), f.count("moe_layer_freq", 1)
     plain = dense(f)
-    layers = f.count("num_hidden_layers")
+    layers = f.layers()
     ffns: list[FeedForward] = [routed if i >= first and i % every == 0 else plain for i in range(layers)]
     f.skip("ep_size", "aux_loss_alpha", "seq_aux")
     drafts = f.count("num_nextn_predict_layers", 0, least=0)

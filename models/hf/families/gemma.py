@@ -45,7 +45,7 @@ def _gemma3(f: Fields) -> Decoder:
 def _windowed(f: Fields, *, far: Grouped, every: int, cap: float) -> Decoder:
     near = replace(far, window=f.count("sliding_window"))
     ffn = dense(f, activation="gelu")
-    default = [FULL if (i + 1) % every == 0 else SLIDING for i in range(f.count("num_hidden_layers"))]
+    default = [FULL if (i + 1) % every == 0 else SLIDING for i in range(f.layers())]
     f.skip("hidden_act", "hidden_activation", "query_pre_attn_scalar", "cache_implementation")
     stack = [Layer(attention=far if sort == FULL else near, ffn=ffn) for sort in schedule(f, (FULL, SLIDING), default)]
     tied = f.flag("tie_word_embeddings", True)

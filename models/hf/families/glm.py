@@ -22,7 +22,7 @@ def _glm4(f: Fields) -> Decoder:
 
 def _glm4_moe(f: Fields) -> Decoder:
     own = _attention(f, normed=f.flag("use_qk_norm", False))
-    first, layers = f.count("first_k_dense_replace", 0, least=0), f.count("num_hidden_layers")
+    first, layers = f.count("first_k_dense_replace", 0, least=0), f.layers()
     shared = f.count("n_shared_experts", 0, least=0) * f.count("moe_intermediate_size")
     routed = experts(f, "n_routed_experts", shared=shared, choice_bias=True, scores="sigmoid")
     plain = dense(f)

@@ -13,7 +13,7 @@ def _gpt_oss(f: Fields) -> Decoder:
     far = attention(f, sinks=True)
     near = replace(far, window=f.count("sliding_window"))
     ffn = experts(f, "num_local_experts", "intermediate_size", bias=True, router_bias=True, activation="swiglu_oai")
-    default = [SLIDING if i % 2 == 0 else FULL for i in range(f.count("num_hidden_layers"))]
+    default = [SLIDING if i % 2 == 0 else FULL for i in range(f.layers())]
     f.skip("experts_per_token", "swiglu_limit", "initial_context_length")
     sorts = schedule(f, (FULL, SLIDING), default)
     return decoder(f, [Layer(attention=far if sort == FULL else near, ffn=ffn) for sort in sorts])

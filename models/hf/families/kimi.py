@@ -9,7 +9,7 @@ from rooflang.models.hf.records import Decoder, Delta, FeedForward, Layer
 
 def _kimi_linear(f: Fields) -> Decoder:
     """Layers are counted from 1 in `linear_attn_config` (Kimi Linear, arXiv 2510.26692)."""
-    linear, layers = f.part("linear_attn_config"), f.count("num_hidden_layers")
+    linear, layers = f.part("linear_attn_config"), f.layers()
     heads, width = linear.count("num_heads"), linear.count("head_dim")
     delta = Delta(
         heads=heads,

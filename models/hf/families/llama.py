@@ -44,7 +44,7 @@ def _phimoe(f: Fields) -> Decoder:
 
 def _llama4(f: Fields) -> Decoder:
     """Chunked attention with rotation, and every fourth layer none of both; experts in every n-th layer."""
-    layers = f.count("num_hidden_layers")
+    layers = f.layers()
     chunk = f.count("attention_chunk_size", 0, least=0)
     near = attention(f, chunk=chunk, qk_norm="plain" if f.flag("use_qk_norm", True) else "none")
     far = replace(near, rotary=0, chunk=0, qk_norm="none")

@@ -9,7 +9,7 @@ from rooflang.models.hf.records import Decoder, Layer, Lightning
 
 def _m1(f: Fields) -> Decoder:
     """`attn_type_list` has a 1 for a layer of softmax attention (MiniMax-01, arXiv 2501.08313)."""
-    layers = f.count("num_hidden_layers")
+    layers = f.layers()
     full = attention(f, rotary=f.count("rotary_dim", 64, least=0))
     linear = Lightning(heads=full.heads, head_dim=full.head_dim)
     every = [int((i + 1) % 8 == 0) for i in range(layers)]

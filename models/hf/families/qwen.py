@@ -33,7 +33,7 @@ def _sparse(f: Fields, own: Attention, **changes: Any) -> Decoder:
 
 
 def _ffns(f: Fields, **changes: Any) -> list[FeedForward]:
-    layers, step = f.count("num_hidden_layers"), f.count("decoder_sparse_step", 1)
+    layers, step = f.layers(), f.count("decoder_sparse_step", 1)
     routed, only = experts(f, "num_experts", **changes), f.counts("mlp_only_layers", ())
     ffns: list[FeedForward] = [routed if (i + 1) % step == 0 and i not in only else dense(f) for i in range(layers)]
     f.skip("intermediate_size")  # of no layer, where all have experts
@@ -57,7 +57,7 @@ def _qwen3_moe(f: Fields) -> Decoder:
 def _hybrid(f: Fields) -> list[Attention]:
     """The attention of every layer: three gated delta rules, then gated attention, unless the file lists them."""
     every = f.count("full_attention_interval", 4)
-    default = [FULL if (i + 1) % every == 0 else LINEAR for i in range(f.count("num_hidden_layers"))]
+    default = [FULL if (i + 1) % every == 0 else LINEAR for i in range(f.layers())]
     gate = f.flag("attn_output_gate", True)
     full = attention(f, qk_norm="head", gate=gate)
     delta = Delta(

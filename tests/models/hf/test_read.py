@@ -41,6 +41,8 @@ def test_a_file_of_ones_own(llama: Fields, tmp_path: Path) -> None:
         ({"hidden_size": "wide"}, "$.hidden_size is 'wide'"),
         ({"hidden_size": True}, "$.hidden_size is True"),
         ({"num_hidden_layers": 0}, "$.num_hidden_layers is 0"),
+        ({"num_hidden_layers": 10**9}, "$.num_hidden_layers is 1000000000"),  # would take all memory
+        ({"hidden_size": 2**62}, "$.hidden_size is 4611686018427387904"),
         ({"num_key_value_heads": 3}, "8 heads do not divide over num_key_value_heads = 3"),
         ({"attention_bias": "yes"}, "$.attention_bias is 'yes'"),
         ({"hidden_act": "swish2"}, "$.hidden_act is 'swish2'"),
