@@ -11,7 +11,7 @@ from rooflang import Cluster, GraphBuilder, Layout
 from rooflang.agent import Session
 from rooflang.ir import Graph
 from rooflang.models import Workload, load
-from rooflang.notebook import ROWS, html_table
+from rooflang.notebook import ROWS, html_table, text_table
 
 CLUSTER = Cluster.of("b300", gpus=8)
 
@@ -65,3 +65,22 @@ def test_results(graph: Graph) -> None:
     assert len(found) == len(result.frontier) + 1
     assert found[1][-1] == result.frontier[0].plan
     assert result.frontier[0].plan in result.frontier[0]._repr_html_()
+
+
+def test_what_a_prompt_shows_of_results(graph: Graph) -> None:
+    result = rooflang.optimize(graph, hardware=CLUSTER)
+    title, heads, *lines, note = repr(result).splitlines()
+    assert title == f"{graph.name} on 8 b300"
+    assert heads.split()[:3] == ["batch", "PP", "mesh"]
+    assert len(lines) == len(result.frontier)
+    assert len({len(heads), *map(len, lines)}) == 1
+    assert note == "stopped by: complete"
+    point = result.frontier[0]
+    assert repr(point).startswith(f"<Point: batch {point.batch:,}, PP {point.pp}, mesh ")
+    assert repr(point).endswith(f"; {point.plan}>")
+
+
+def test_long_tables_end_in_text_too() -> None:
+    lines = text_table("title", ["n"], [[str(n)] for n in range(ROWS + 3)]).splitlines()
+    assert len(lines) == 2 + ROWS + 1
+    assert lines[-1] == "3 more rows"

@@ -163,9 +163,9 @@ def optimize(
     )
     nodes = EFFORT.nodes if node_limit is None else node_limit
     work = Effort(depth=effort, axes=axes, gap=gap, nodes=nodes, seed=seed, jobs=jobs)
-    disabled = frozenset([disable_rules] if isinstance(disable_rules, str) else disable_rules)
+    disabled, fixed = frozenset(_texts(disable_rules, "--disable-rule")), _texts(fix, "--fix")
     asked = _several(batch)
-    method = Method(search=search, overlap=overlap, disabled=disabled, batch=asked, pp=pp, fix=tuple(fix), effort=work)
+    method = Method(search=search, overlap=overlap, disabled=disabled, batch=asked, pp=pp, fix=fixed, effort=work)
     watch = (progress or Progress()).within(limit_s=time_limit_s, limit_bytes=memory_limit_bytes)
     *fewer, most = _clusters(hardware, gpus, max_gpus)
     problem = Problem.of(model, hardware=most, stage=stage, context=context, assumptions=assumptions)
@@ -190,6 +190,15 @@ def _several(batch: Sequence[int] | None) -> tuple[int, ...] | None:
     if batch is not None and (isinstance(batch, str) or not isinstance(batch, Iterable)):
         raise ValueRangeError(f"{batch!r} is not possible", where="--batch", expected="batch sizes, such as [8, 64]")
     return tuple(batch or ()) or None
+
+
+def _texts(given: str | Collection[str], where: str) -> tuple[str, ...]:
+    """Several texts, or a single one. Raises `ValueRangeError` for what is none."""
+    texts = (given,) if isinstance(given, str) else tuple(given)
+    for text in texts:
+        if not isinstance(text, str):
+            raise ValueRangeError(f"{text!r} is not possible", where=where, expected="text")
+    return texts
 
 
 def _known(what: str, value: str, known: Sequence[str]) -> None:

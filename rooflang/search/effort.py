@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Literal, get_args
 
 from rooflang.eqsat import Limits
@@ -36,17 +37,18 @@ class Effort:
     def __post_init__(self) -> None:
         if self.depth not in get_args(Depth):
             raise UnknownNameError("effort", self.depth, get_args(Depth), where="--effort")
-        if not 1 <= self.axes <= MOST_AXES:
+        if not (isinstance(self.axes, Integral) and 1 <= self.axes <= MOST_AXES):
             hint = "a mesh of more axes can be given: --fix mesh=2x2x2x2"
             raise ValueRangeError(f"{self.axes} axes", where="--axes", expected=f"1 to {MOST_AXES}", hint=hint)
-        if not 0.0 <= self.gap < 1.0:  # false for NaN, too
-            raise ValueRangeError(f"a gap of {self.gap}", where="--gap", expected="0 or more, less than 1 (100%)")
-        if self.nodes < 1:
-            raise ValueRangeError(f"{self.nodes} nodes", where="--node-limit", expected="1 or more")
-        if self.jobs < 0:
-            raise ValueRangeError(f"{self.jobs} jobs", where="--jobs", expected="1 or more, or 0 for all cores")
-        if not 0 <= self.seed < 2**32:
-            raise ValueRangeError(f"seed {self.seed}", where="--seed", expected="0 or more, less than 2^32")
+        if not (isinstance(self.gap, (int, float)) and 0.0 <= self.gap < 1.0):  # false for NaN, too
+            raise ValueRangeError(f"a gap of {self.gap!r}", where="--gap", expected="0 or more, less than 1 (100%)")
+        if not (isinstance(self.nodes, Integral) and self.nodes >= 1):
+            raise ValueRangeError(f"{self.nodes!r} nodes", where="--node-limit", expected="1 or more")
+        if not (isinstance(self.jobs, Integral) and self.jobs >= 0):
+            raise ValueRangeError(f"{self.jobs!r} jobs", where="--jobs", expected="1 or more, or 0 for all cores")
+        if not (isinstance(self.seed, Integral) and 0 <= self.seed < 2**32):
+            expected = "a whole number, 0 or more, less than 2^32"
+            raise ValueRangeError(f"seed {self.seed!r}", where="--seed", expected=expected)
 
     def inputs(self) -> dict[str, Any]:
         """What differs from the defaults, for the hash of a result's inputs."""

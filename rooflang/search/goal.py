@@ -37,9 +37,11 @@ class Goal:
             raise UnknownNameError("objective", self.objective, get_args(Objective), where="--objective")
         for name in ("min_user", "max_ttft_s", "max_tpot_s", "gpu_hour_usd"):
             value = getattr(self, name)
-            if value is not None and not 0.0 < value < math.inf:  # false for NaN, too
+            if value is not None and not (
+                isinstance(value, (int, float)) and 0.0 < value < math.inf
+            ):  # false for NaN, too
                 flag = "--" + name.removesuffix("_s").replace("_", "-")
-                raise ValueRangeError(f"{value} is not possible", where=flag, expected="a finite number above 0")
+                raise ValueRangeError(f"{value!r} is not possible", where=flag, expected="a finite number above 0")
         if self.objective == "cost" and self.gpu_hour_usd is None:
             raise ValueRangeError(
                 "a GPU without a price", where="--objective cost", expected="--gpu-hour-usd, such as 3"

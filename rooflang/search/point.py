@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rooflang.errors import CapacityError
-from rooflang.notebook import html_table
+from rooflang.notebook import html_table, text_table
 from rooflang.sim.result import SimResult
 from rooflang.units import show_bytes, show_seconds
 
@@ -18,7 +18,7 @@ RESULT_SCHEMA = "rooflang.result/1"
 PRICE = "usd_per_million_tokens"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Point:
     """One simulated configuration. `bound_s` is a true lower bound on the step time within `bound_scope`, or None
     where none was computed; `gap` = step_s / bound_s − 1."""
@@ -68,12 +68,16 @@ class Point:
             "certificate": dict(self.certificate),
         }
 
+    def __repr__(self) -> str:
+        facts = ", ".join(f"{head} {cell}" for head, cell in zip(_COLUMNS, _cells(self)) if cell)
+        return f"<Point: {facts}; {self.plan}>"
+
     def _repr_html_(self) -> str:
         """For notebooks: the numbers, and the plan in words."""
         return html_table("a simulated plan", _COLUMNS, [_cells(self)], note=self.plan)
 
 
-#: Columns of points in notebooks.
+#: Columns of points in notebooks and at the prompt.
 _COLUMNS = ("batch", "PP", "mesh", "tok/s/GPU", "tok/s/user", "step", "gap", "peak", "bottleneck")
 
 
@@ -124,7 +128,7 @@ def nearer(one: CapacityError | None, other: CapacityError | None) -> CapacityEr
     return min((e for e in (one, other) if e is not None), key=lambda e: e.needs_bytes, default=None)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Result:
     """What `optimize` returns: the Pareto frontier of (tok/s/user, tok/s/GPU), highest interactivity first; or, with
     another objective, the best point alone. `gpu_hour_usd` is the price of a GPU's hour, where one was given.
@@ -146,12 +150,18 @@ class Result:
         """Dollars per million tokens; None without a price."""
         return None if self.gpu_hour_usd is None else usd_per_million_tokens(self.gpu_hour_usd, point.sim.tok_s_gpu)
 
+    def __repr__(self) -> str:
+        rows = [_cells(point) for point in self.frontier]
+        return text_table(self._title(), _COLUMNS, rows, note=f"stopped by: {self.stopped_by}")
+
     def _repr_html_(self) -> str:
         """For notebooks: the frontier, a row a point, with its plan in words."""
-        asked = self.inputs
-        title = f"{asked['model']} on {asked.get('gpus') or 'up to ' + str(asked.get('max_gpus'))} {asked['hardware']}"
         rows = [(*_cells(point), point.plan) for point in self.frontier]
-        return html_table(title, (*_COLUMNS, "plan"), rows, note=f"stopped by: {self.stopped_by}")
+        return html_table(self._title(), (*_COLUMNS, "plan"), rows, note=f"stopped by: {self.stopped_by}")
+
+    def _title(self) -> str:
+        asked = self.inputs
+        return f"{asked['model']} on {asked.get('gpus') or 'up to ' + str(asked.get('max_gpus'))} {asked['hardware']}"
 
     def to_json(self) -> dict[str, Any]:
         """The result as JSON-ready data, schema `rooflang.result/1`."""

@@ -13,7 +13,7 @@ from rooflang.errors import CapacityError, LimitReached, UnknownNameError, Unrea
 from rooflang.hw import Cluster, Platform, load_platform
 from rooflang.models import Model, load
 from rooflang.models.measure import kv_footprint_bytes
-from rooflang.notebook import html_table
+from rooflang.notebook import html_table, text_table
 from rooflang.search.inputs import hashed_inputs
 from rooflang.search.method import Method
 from rooflang.search.progress import Progress
@@ -30,7 +30,7 @@ SCHEMA = "rooflang.service/1"
 Modes = Literal["both", "aggregated", "disaggregated"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ServicePlan:
     """The best offer, and the best of the other mode where it has one that meets the targets."""
 
@@ -55,10 +55,16 @@ class ServicePlan:
             "seconds": self.seconds,
         }
 
+    def __repr__(self) -> str:
+        return text_table(*self._table(), note=f"stopped by: {self.stopped_by}")
+
     def _repr_html_(self) -> str:
         """For notebooks: the best service, and the best of the other mode."""
+        return html_table(*self._table())
+
+    def _table(self) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]]:
         heads = ("service", "GPUs", "prefill", "requests/s", "tok/s/GPU", "first token", "each further", "in flight")
-        rows = [
+        rows: list[tuple[str, ...]] = [
             (
                 offer.mode,
                 str(offer.gpus),
@@ -72,7 +78,7 @@ class ServicePlan:
             for offer in (self.best, self.other)
             if offer is not None
         ]
-        return html_table(f"{self.inputs['model']}: {self.demand.words()}", heads, rows)
+        return f"{self.inputs['model']}: {self.demand.words()}", heads, rows
 
     def _offer(self, offer: Offer) -> dict[str, Any]:
         usd = None if self.gpu_hour_usd is None else offer.usd_per_million(self.gpu_hour_usd)

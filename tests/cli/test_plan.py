@@ -23,6 +23,7 @@ def test_text_table_json_and_notebook(run: Run, folder: Path) -> None:
     assert told["schema"] == "rooflang.service/1"
     plan = plan_service("config.json", hardware="h100", gpus=1, isl=1024, osl=128, mode="aggregated")
     assert plan.best.rate_per_s == told["best"]["rate_per_s"]
+    assert repr(plan).splitlines()[2].split()[0] == "aggregated"
     html = plan._repr_html_()
     assert html.startswith("<table>") and f"{plan.best.rate_per_s:,.2f}" in html
 

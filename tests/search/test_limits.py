@@ -36,9 +36,19 @@ def test_limits_are_above_zero(name: str, value: float) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("gap", math.nan), ("gap", -0.1), ("gap", 1.0), ("node_limit", 0), ("seed", -1), ("seed", 2**32)],
+    [
+        *(("gap", value) for value in (math.nan, -0.1, 1.0, "1%", None)),
+        *(("node_limit", value) for value in (0, 2.5)),
+        *(("seed", value) for value in (-1, 2**32, None, 0.5)),
+        *(("jobs", value) for value in (-1, "all", 2.5)),
+        *(("min_user", value) for value in ("50", -1.0)),
+        ("max_tpot_s", "30ms"),
+        ("axes", "two"),
+        ("fix", [5]),
+        ("disable_rules", [None]),
+    ],
 )
-def test_efforts_that_are_none(name: str, value: float) -> None:
+def test_efforts_and_goals_that_are_none(name: str, value: object) -> None:
     with pytest.raises(ValueRangeError):
         run(**{name: value})
 
