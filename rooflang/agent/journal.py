@@ -30,7 +30,7 @@ from rooflang.hw import Cluster
 from rooflang.ir.graph import Graph
 from rooflang.models import Model
 from rooflang.rules import rule_names
-from rooflang.search.inputs import hashed_inputs, stated_assumptions
+from rooflang.search.inputs import hashed_inputs, named_in, stated_assumptions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -159,12 +159,13 @@ def _start(
     for name, given in (("model", model), ("hardware", hardware)):
         if given is None and name not in values:
             raise ValueRangeError(f"it names no {name}", where=where, expected=f"a line `{name} NAME` at its head")
-    session = kind.start(
-        model if model is not None else values["model"],
-        hardware=hardware if hardware is not None else values["hardware"],
-        assumptions=assumptions if assumptions is not None else stated,
-        **{name: values[name] for name in ("gpus", "stage", "context", "batch", "overlap") if name in values},
-    )
+    with named_in(where, model=model, hardware=hardware):
+        session = kind.start(
+            model if model is not None else values["model"],
+            hardware=hardware if hardware is not None else values["hardware"],
+            assumptions=assumptions if assumptions is not None else stated,
+            **{name: values[name] for name in ("gpus", "stage", "context", "batch", "overlap") if name in values},
+        )
     check_inputs(session, values, where=where)
     return session
 

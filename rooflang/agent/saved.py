@@ -17,7 +17,7 @@ from rooflang.errors import RooflangError, ValueRangeError
 from rooflang.hw import Cluster
 from rooflang.ir.graph import Graph
 from rooflang.models import Model
-from rooflang.search.inputs import stated_assumptions
+from rooflang.search.inputs import named_in, stated_assumptions
 
 if TYPE_CHECKING:
     from rooflang.agent.session import Session
@@ -77,12 +77,14 @@ def load(
         _typed(stated, name, kind, path)
     for name in ("gpus", "context", "batch"):
         _typed(stated, name, int, path)
-    session = Session.start(
-        model if model is not None else stated["model"],
-        hardware=hardware if hardware is not None else stated["hardware"],
-        assumptions=assumptions if assumptions is not None else stated_assumptions(stated, where=f"{path}: inputs"),
-        **{name: stated[name] for name in ("gpus", "stage", "context", "batch", "overlap")},
-    )
+    taken = assumptions if assumptions is not None else stated_assumptions(stated, where=f"{path}: inputs")
+    with named_in(str(path), model=model, hardware=hardware):
+        session = Session.start(
+            model if model is not None else stated["model"],
+            hardware=hardware if hardware is not None else stated["hardware"],
+            assumptions=taken,
+            **{name: stated[name] for name in ("gpus", "stage", "context", "batch", "overlap")},
+        )
     check_inputs(session, {**dict.fromkeys(inputs_of(session), None), **stated}, where=str(path))
     for number, entry in enumerate(saved.actions, start=1):
         where = f"{path}: action {number}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -51,6 +52,20 @@ def stated_assumptions(inputs: Mapping[str, Any], *, where: str = "inputs") -> A
         return msgspec.convert({**base, **changed, "name": name}, Assumptions)
     except msgspec.ValidationError as error:
         raise ValueRangeError(str(error), where=f"{where}: changed_assumptions") from error
+
+
+@contextmanager
+def named_in(file: str, **given: object) -> Iterator[None]:
+    """While a question is built anew that a file asks: a model or hardware that is not registered was a file of
+    somebody's own, and has to be named unless it is `given`. Changes `UnknownNameError` to say so."""
+    try:
+        yield
+    except UnknownNameError as error:
+        kind = error.args[0]
+        if kind in given and given[kind] is None:
+            error.where, error.expected = file, f"a registered name, or the file that the {kind} was read from"
+            error.hint = f"{error.hint} A file is named by --{kind} FILE, in Python by {kind}=".lstrip()
+        raise
 
 
 def digest(inputs: Mapping[str, Any]) -> str:

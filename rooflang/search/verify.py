@@ -21,7 +21,7 @@ from rooflang.models import Model
 from rooflang.place.certificate import replay
 from rooflang.place.script import first_difference
 from rooflang.search.apart import check_apart
-from rooflang.search.inputs import digest, stated_assumptions
+from rooflang.search.inputs import digest, named_in, stated_assumptions
 from rooflang.search.point import PRICE, RESULT_SCHEMA, Point, usd_per_million_tokens
 from rooflang.search.prepared import Prepared
 from rooflang.search.problem import Problem
@@ -152,14 +152,15 @@ def stated_problem(
     inputs: Json, model: str | Path | Model | Graph | None = None, hardware: str | Path | Cluster | None = None
 ) -> Problem:
     """The task that the file says it solved, built anew. Raises `PlacementError` where it is another one."""
-    problem = Problem.of(
-        model if model is not None else _field(inputs, "model", str, "inputs"),
-        hardware=hardware if hardware is not None else _field(inputs, "hardware", str, "inputs"),
-        gpus=_field(inputs, "gpus", int, "inputs"),
-        stage=_field(inputs, "stage", str, "inputs"),
-        context=_field(inputs, "context", int, "inputs"),
-        assumptions=stated_assumptions(inputs),
-    )
+    with named_in("inputs", model=model, hardware=hardware):
+        problem = Problem.of(
+            model if model is not None else _field(inputs, "model", str, "inputs"),
+            hardware=hardware if hardware is not None else _field(inputs, "hardware", str, "inputs"),
+            gpus=_field(inputs, "gpus", int, "inputs"),
+            stage=_field(inputs, "stage", str, "inputs"),
+            context=_field(inputs, "context", int, "inputs"),
+            assumptions=stated_assumptions(inputs),
+        )
     built = {"cluster": problem.cluster.fingerprint(), "graph": problem.graph.fingerprint}
     for name, fingerprint in built.items():
         if inputs.get(name) != fingerprint:

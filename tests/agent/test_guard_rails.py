@@ -127,6 +127,17 @@ def test_journals_state_what_they_are_about() -> None:
     assert Session.replay(short, model=layers()).state_bytes() == session().state_bytes()
 
 
+def test_a_graph_of_ones_own_has_to_be_named(tmp_path: Path) -> None:
+    session().save(tmp_path / "s.json")
+    with pytest.raises(UnknownNameError, match="A file is named by --model FILE"):
+        Session.load(tmp_path / "s.json")
+    with pytest.raises(UnknownNameError, match="A file is named by --model FILE"):
+        Session.replay(session().journal)
+    slip = session().journal.replace("hardware b300", "hardware b301")
+    with pytest.raises(UnknownNameError, match=r"did you mean b300.* A file is named by --hardware FILE"):
+        Session.replay(slip, model=layers())
+
+
 @pytest.mark.parametrize(
     "text",
     [

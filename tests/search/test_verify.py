@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rooflang.errors import PlacementError, RooflangError, ValueRangeError
+from rooflang.errors import PlacementError, RooflangError, UnknownNameError, ValueRangeError
 from rooflang.ir.text import dump
 from rooflang.place.certificate import replay
 from rooflang.search import validate
@@ -65,6 +65,9 @@ def test_a_graph_file_in_a_fresh_process(tmp_path: Path) -> None:
     graph.write_text(dump(perceptron()), encoding="utf-8")
     found = optimize(graph, hardware="gb300", gpus=4, batch=[64, 128], search="grid")
     path.write_text(json.dumps(found.to_json()), encoding="utf-8")
+    with pytest.raises(UnknownNameError, match="A file is named by --model FILE") as caught:
+        verify_plan(path)
+    assert "deepseek" not in caught.value.expected  # the list of all models tells nothing about a file of one's own
     code = f"print(len(verify_plan({str(path)!r}, model={str(graph)!r}).points))"
     code = f"from rooflang.search.verify import verify_plan; {code}"
     outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
