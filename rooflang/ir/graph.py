@@ -12,6 +12,7 @@ from rooflang.errors import GraphError, UnknownNameError
 from rooflang.ir.op import Op, signature
 from rooflang.ir.tensor import Dim, Role, Tensor
 from rooflang.notebook import html_table
+from rooflang.units import whole
 
 if TYPE_CHECKING:
     import networkx
@@ -138,7 +139,8 @@ class GraphBuilder:
             self.dim(label, size)
 
     def dim(self, label: str, size: int, meaning: str = "") -> str:
-        """Declare a dim; declaring it again must agree."""
+        """Declare a dim; declaring it again must agree. Raises `ValueRangeError` for a size that is no whole number."""
+        size = whole(size, where=f"{self.name}: dim {label}", least=None)
         new = Dim(label=label, size=size, meaning=meaning)
         if self._dims.setdefault(label, new).size != size:
             raise GraphError(f"dim {label!r} is {self._dims[label].size} and {size}", where=self.name)

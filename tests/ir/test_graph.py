@@ -7,7 +7,7 @@ import doctest
 import networkx
 import pytest
 
-from rooflang.errors import GraphError, UnknownNameError
+from rooflang.errors import GraphError, UnknownNameError, ValueRangeError
 from rooflang.ir import Graph, GraphBuilder, Role
 from rooflang.ir import graph as graph_module
 
@@ -83,6 +83,12 @@ def test_the_builder_refuses_contradictions() -> None:
     g.op("y", "activation", [x], "b")
     with pytest.raises(GraphError, match="two writers"):
         g.op("y", "activation", [x], "b")
+
+
+@pytest.mark.parametrize("size", [2.5, "64", True, None])
+def test_a_size_is_a_whole_number(size: object) -> None:
+    with pytest.raises(ValueRangeError, match="g: dim b"):
+        GraphBuilder("g", b=size)  # type: ignore[arg-type]
 
 
 def test_leaves_of_every_role() -> None:
