@@ -9,7 +9,8 @@ through the tables greedily.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,9 @@ _SMALL, _SMALL_PART = 16_384, 8
 
 #: Entries that are minimised at a time: what stays in a core's cache.
 _CHUNK = 32_768
+
+#: Rows from this length on are added up where they lie.
+_ROW = 256
 
 #: Rounds in which states are dropped (more find little), and variables with more states than this are left alone, as
 #: comparing them takes time quadratic in their number.
@@ -234,7 +238,8 @@ class Tables:
             least = parts[0].min(axis=1) if parts else np.zeros((1, *shape))
         else:
             least = np.empty((max(map(len, parts)), *shape))
-            _fold([np.ascontiguousarray(part).swapaxes(0, 1) for part in parts], least)
+            with _in_place():
+                _fold([np.ascontiguousarray(part).swapaxes(0, 1) for part in parts], least)
         names = tuple(sorted(rest))
         return names, np.transpose(least, [0, *(rest.index(name) + 1 for name in names)])
 
@@ -291,6 +296,17 @@ def _by_state(names: Names, table: FloatArray, variable: int) -> FloatArray:
     return table.transpose(0, axis, *others).reshape(len(table), table.shape[axis], -1)
 
 
+@contextmanager
+def _in_place() -> Iterator[None]:
+    """Arithmetic on rows where they lie: where one is repeated, NumPy copies it to a buffer unless it is longer than
+    that, which takes twice as long as to add it up."""
+    before = np.setbufsize(_ROW)
+    try:
+        yield
+    finally:
+        np.setbufsize(before)
+
+
 def _fold(parts: Sequence[FloatArray], least: FloatArray, axis: int = 0) -> None:
     """Write to `least` the minimum over the states (first axis) of a sum, in pieces that stay in a core's cache: cut
     along one axis after the other, from `axis` on."""
@@ -341,7 +357,8 @@ def _least_shifted(names: Names, table: FloatArray, variable: int, shift: FloatA
     moved = np.moveaxis(table, names.index(variable) + 1, 1)
     least = np.empty((max(len(table), len(shift)), *moved.shape[2:]))
     parts = moved, shift.reshape(*shift.shape, *[1] * (table.ndim - 2))
-    _fold([part.swapaxes(0, 1) for part in parts], least)
+    with _in_place():
+        _fold([part.swapaxes(0, 1) for part in parts], least)
     return least
 
 
