@@ -31,8 +31,9 @@ class Nearest:
 
     @property
     def loss(self) -> float:
-        """How much longer a step takes than with the optimal plan, relative, per request and stage."""
-        return self.optimal.sim.tok_s_gpu / self.point.sim.tok_s_gpu - 1.0
+        """How much longer a step takes than with the optimal plan, relative. With another number of stages: how much of
+        throughput or of interactivity is lost, whichever loses more."""
+        return 1.0 / _share(self.point, self.optimal) - 1.0
 
     @property
     def missing(self) -> tuple[tuple[str, str, str], ...]:
@@ -53,22 +54,26 @@ class Nearest:
         }
 
 
+def _share(point: Point, optimal: Point) -> float:
+    """What a plan keeps of the throughput and the interactivity of another, whichever is less."""
+    own, best = point.sim, optimal.sim
+    return min(own.tok_s_gpu / best.tok_s_gpu, own.tok_s_user / best.tok_s_user)
+
+
 def nearest_plans(
     problem: Problem, points: Sequence[Point], stack: Stack, *, overlap: Overlap, watch: Progress
 ) -> Iterator[Nearest]:
     """For each point the nearest plan. Raises `PlacementError` when the stack can run none of them at all."""
     nothing = True
-    best: dict[int, tuple[Point, Shape]] = {}
+    known: dict[int, list[tuple[Point, Shape]]] = {}
     for pp in sorted({point.pp for point in points} | {1}):
         for shape in filter(stack.runs, shapes(problem, pp)):
             watch.say(f"{stack.version}: DP {shape.dp}, TP {shape.tp}, PP {pp}")
             for point in _found(problem, shape, stack, sorted({point.batch for point in points}), overlap, watch):
-                known = best.get(point.batch)
-                if known is None or point.sim.tok_s_gpu > known[0].sim.tok_s_gpu:
-                    best[point.batch] = point, shape
+                known.setdefault(point.batch, []).append((point, shape))
     for optimal in points:
-        if optimal.batch in best:
-            point, shape = best[optimal.batch]
+        if optimal.batch in known:
+            point, shape = max(known[optimal.batch], key=lambda each: _share(each[0], optimal))
             nothing = False
             launch = _launch(problem, point, shape)
             yield Nearest(stack=stack, optimal=optimal, point=point, shape=shape, command=stack.command(launch))

@@ -134,3 +134,16 @@ def test_emit_knows_its_stacks(mixtral: Path) -> None:
     outcome = CliRunner().invoke(program, arguments)
     assert outcome.exit_code == 2
     assert "did you mean vllm" in outcome.stderr
+
+
+def test_a_plan_that_waits_for_more_stages_is_not_nearest_to_one_that_does_not(tmp_path: Path) -> None:
+    """Of one batch size a frontier has the plan that is fastest for a user and that of most throughput, in stages."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**CONFIG, "num_hidden_layers": 6}), encoding="utf-8")
+    asked: dict[str, Any] = {"hardware": "h100", "gpus": 6, "context": 4096}
+    points = rooflang.optimize(path, **asked, batch=[6]).frontier
+    assert len({point.pp for point in points}) == 2
+    problem = Problem.of(path, **asked)
+    for one in nearest_plans(problem, points, STACKS["vllm"], overlap="perfect", watch=Progress()):
+        assert one.point.pp == one.optimal.pp
+        assert one.loss >= -1e-9
