@@ -38,6 +38,10 @@ class Weights:
 Points = tuple[tuple[int, Weights], ...]
 
 
+#: The row of tables that are the same at all batch sizes.
+_FIRST = np.zeros(1, np.int64)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Part:
     """A table: seconds of C and of N by batch size (or 1 for all) and the states of the variables `names`, and what no
@@ -48,14 +52,18 @@ class _Part:
     exposed_s: FloatArray | None = None
     fixed: FloatArray | None = None
 
-    def weighed(self, rows: IntArray, local: FloatArray, exposed: FloatArray) -> FloatArray:
-        """The table at points: batch sizes (by row) and weights."""
-        total: FloatArray = np.zeros([1] * (len(self.names) + 1))
+    def weighed(
+        self, rows: IntArray, local: FloatArray, exposed: FloatArray, alive: Sequence[IntArray] | None
+    ) -> FloatArray:
+        """The table at points: batch sizes (by row) and weights; over all states or those that are `alive`."""
+        states = None if alive is None else [alive[name] for name in self.names]
+        tables: list[FloatArray] = []
         for weight, seconds in ((local, self.local_s), (exposed, self.exposed_s), (None, self.fixed)):
             if seconds is not None:
-                mine = seconds if len(seconds) == 1 else seconds[rows]
-                total = total + (mine if weight is None else weight.reshape([-1] + [1] * len(self.names)) * mine)
-        return total
+                mine = rows if len(seconds) > 1 else _FIRST
+                table = seconds[mine] if states is None else seconds[np.ix_(mine, *states)]
+                tables.append(table if weight is None else weight.reshape([-1] + [1] * len(self.names)) * table)
+        return sum(tables[1:], tables[0])
 
 
 class KindForm:
@@ -119,10 +127,7 @@ class KindForm:
         for variable, states in enumerate(self._states):
             out.variable(states if alive is None else len(alive[variable]))
         for part in self._parts:
-            table = part.weighed(rows, local, exposed)
-            if alive is not None:
-                table = table[np.ix_(np.arange(len(table)), *(alive[name] for name in part.names))]
-            out.add(part.names, table)
+            out.add(part.names, part.weighed(rows, local, exposed, alive))
         if byte.any() or wave_byte.any() or live_byte.any():
             for variable, sizes in self._bytes():
                 rests, per_wave, live = (table[rows] for table in sizes)

@@ -6,7 +6,7 @@ later kernels.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -149,6 +149,21 @@ def works_on_bytes(task: Task, kind: CostedKind, mode: CostedMode, used: Choice,
 def stage_uses(task: Task, stage: int, decisions: Decisions) -> tuple[Use, ...]:
     """What a stage holds under decisions in HBM and in each other memory: leaves at rest; in HBM also the larger of
     what the step leaves behind and what its largest kernel works on."""
+    return _stage_uses(task, stage, decisions, _runs(task, decisions))
+
+
+#: What blocks of a kind run, and the largest of these kernels with what it works on.
+_Runs = tuple[Choice, tuple[str, float]]
+
+
+def _runs(task: Task, decisions: Decisions) -> dict[str, _Runs]:
+    """What the blocks that there are run under decisions, by kind: the same on all stages."""
+    names = [name for name in task.costed.kinds if any(load.counts[name] for load in task.loads)]
+    used = {name: needed_modes(task.costed.kinds[name], decisions.choices[name]) for name in names}
+    return {name: (modes, _largest(task, task.costed.kinds[name], modes)) for name, modes in used.items()}
+
+
+def _stage_uses(task: Task, stage: int, decisions: Decisions, runs: Mapping[str, _Runs]) -> tuple[Use, ...]:
     load = task.loads[stage]
     rests: dict[str, dict[str, float]] = {tier: {} for tier in task.costed.tiers}
     left: dict[str, float] = {}
@@ -156,11 +171,11 @@ def stage_uses(task: Task, stage: int, decisions: Decisions) -> tuple[Use, ...]:
     for name, count in load.counts.items():
         kind = task.costed.kinds[name]
         if count:
-            used = needed_modes(kind, decisions.choices[name])
+            used, largest = runs[name]
             for tier, entries in rests.items():
                 entries.update(_resident(task, load, kind, used, tier))
             left.update(_left(task, load, kind, used, decisions))
-            most = max(most, _largest(task, kind, used), key=lambda entry: entry[1])
+            most = max(most, largest, key=lambda entry: entry[1])
     rest = tuple(left.items()) if sum(left.values()) > most[1] else (most,)
     near = Use(stage=stage, entries=(*rests.pop(HBM).items(), *rest), capacity_bytes=task.capacity_bytes)
     return near, *(
@@ -210,7 +225,8 @@ def block_use(task: Task, kind: CostedKind, choice: Choice) -> tuple[float, floa
 
 def fullest(task: Task, decisions: Decisions) -> Use:
     """The fullest memory of all stages."""
-    uses = (use for stage in range(len(task.stages)) for use in stage_uses(task, stage, decisions))
+    runs = _runs(task, decisions)
+    uses = (use for stage in range(len(task.stages)) for use in _stage_uses(task, stage, decisions, runs))
     return max(uses, key=lambda use: use.share)
 
 

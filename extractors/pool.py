@@ -29,6 +29,7 @@ class Pool:
     plans: list[Decisions] = field(default_factory=list)
     _known: set[object] = field(default_factory=set)
     _blocks: dict[object, _Costs] = field(default_factory=dict)
+    _groups: dict[str, list[int]] = field(default_factory=dict)
 
     def add(self, decisions: Decisions) -> None:
         """Keep a plan, unless it is there."""
@@ -42,8 +43,11 @@ class Pool:
 
     def groups(self, name: str) -> list[int]:
         """The port groups of a kind of block."""
-        values = self.costed.kinds[name].values
-        return sorted({g for value in values for g in (value.port, *(group for _, group in value.exits)) if g >= 0})
+        if name not in self._groups:
+            values = self.costed.kinds[name].values
+            found = {g for value in values for g in (value.port, *(group for _, group in value.exits)) if g >= 0}
+            self._groups[name] = sorted(found)
+        return self._groups[name]
 
     def block_s(self, name: str, choice: Choice, boundary: Mapping[int, Spec]) -> _Costs:
         """C and N of one block of a kind."""
