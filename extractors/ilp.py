@@ -80,7 +80,8 @@ def extract(
     watched for, or of the `nodes` of the integer programme's search tree, which do not depend on the machine. Plans are
     taken from `pool` and added to it; all of them have to keep to what the task fixes. The programme is run only where
     a gap of more than `worth` is left, for it takes ten times as long as all else; after branches only if `worth` is
-    not above `gap`, and for a `draft`, which is looked at further, only where memory is short.
+    not above `gap`, and for a `draft`, which is looked at further, only where memory is short, and not where leaves may
+    rest in other ways and a plan is known that fits.
 
     With `cutoff_s` it stops, with status `cut off`, once no plan can be faster than that. Raises `CapacityError` where
     nothing fits (by how much, and which tensors), `PlacementError` where the task's extents do not divide over the mesh
@@ -88,17 +89,18 @@ def extract(
     """
     begin = perf_counter()
     sweep = Sweep.of(task, limit=QUICK_LIMIT, gap=gap, cutoff_s=cutoff_s, pool=pool)
+    enough = draft
     with suppress(LimitReached):  # too many layouts: the programme has to do it alone; or a limit: what there is stands
-        draft = _look(sweep, gap=gap, worth=worth, draft=draft)
+        enough = _look(sweep, gap=gap, worth=worth, draft=draft)
     known = sweep.best or next(iter(sweep.plans(1)), None)
     if known is not None and sweep.bound_s >= cutoff_s:
         return extraction(task, known, bound_s=sweep.bound_s, status="cut off", begin=begin)
     if sweep.best is not None and sweep.done:
         return extraction(task, sweep.best, bound_s=sweep.bound_s, status="optimal", begin=begin)
-    fine = sweep.value_s <= sweep.bound_s * (1.0 + worth) or (draft and not sweep.tight and sweep.bound_s > 0.0)
+    fine = sweep.value_s <= sweep.bound_s * (1.0 + worth) or (enough and not sweep.tight and sweep.bound_s > 0.0)
     if sweep.best is not None and fine:
         return extraction(task, sweep.best, bound_s=sweep.bound_s, status="heuristic", begin=begin)
-    solved = _solve(task, sweep, nodes=nodes, gap=gap)
+    solved = _solve(task, sweep, nodes=nodes, gap=gap, draft=draft)
     if sweep.best is None:
         raise _nothing(task, sweep, solved)
     return extraction(
@@ -113,19 +115,21 @@ def extract(
     )
 
 
-def proved(task: Task, *, nodes: int, gap: float, cutoff_s: float, pool: Pool) -> tuple[float, Decisions | None]:
-    """A lower bound on the objective of every plan of a task that fits, infinite where there is none, and the best plan
-    found: as `extract`, without the record of a plan."""
+def proved(task: Task, *, nodes: int, gap: float, cutoff_s: float, pool: Pool) -> tuple[float, Decisions | None, int]:
+    """A lower bound on the objective of every plan of a task that fits, infinite where there is none, the best plan
+    found, and how many columns the programme had, 0 where there was none, as with 0 `nodes`: as `extract`, without the
+    record of a plan."""
     sweep = Sweep.of(task, limit=QUICK_LIMIT, gap=gap, cutoff_s=cutoff_s, pool=pool)
     try:
         with suppress(LimitReached):
             _look(sweep, gap=gap, worth=gap, draft=False)
-        if sweep.done:
-            return sweep.bound_s, sweep.best
+        if sweep.done or not nodes:
+            return sweep.bound_s, sweep.best, 0
         solved = _solve(task, sweep, nodes=nodes, gap=gap)
     except (CapacityError, PlacementError):
-        return float("inf"), None
-    return float("inf") if solved.status == "infeasible" else max(sweep.bound_s, solved.bound_s), sweep.best
+        return float("inf"), None, 0
+    bound_s = float("inf") if solved.status == "infeasible" else max(sweep.bound_s, solved.bound_s)
+    return bound_s, sweep.best, solved.columns
 
 
 def _look(sweep: Sweep, *, gap: float, worth: float, draft: bool) -> bool:
@@ -155,15 +159,15 @@ def _look(sweep: Sweep, *, gap: float, worth: float, draft: bool) -> bool:
     return draft
 
 
-def _solve(task: Task, sweep: Sweep, *, nodes: int, gap: float) -> _Solved:
+def _solve(task: Task, sweep: Sweep, *, nodes: int, gap: float, draft: bool = False) -> _Solved:
     """The integer programme, as far as limits allow, its plan offered to the sweep."""
     try:
-        return _programme(task, sweep, nodes=nodes, gap=gap)
+        return _programme(task, sweep, nodes=nodes, gap=gap, draft=draft)
     except LimitReached:
         return _Solved(status="limit")
 
 
-def _programme(task: Task, sweep: Sweep, *, nodes: int, gap: float) -> _Solved:
+def _programme(task: Task, sweep: Sweep, *, nodes: int, gap: float, draft: bool) -> _Solved:
     """The integer programme. Memory gets rows once it was found short. First the modes of the best plans known are
     combined anew, or where memory is short their leaves laid anew. Raises `LimitReached` between runs."""
     task.check()
@@ -172,6 +176,8 @@ def _programme(task: Task, sweep: Sweep, *, nodes: int, gap: float) -> _Solved:
     if sweep.tight:
         for plan in {id(plan): plan for plan in (sweep.best, *sweep.plans(_LAID)) if plan is not None}.values():
             run(only=_laid_anew(task, plan), limits=part, margin=_MARGIN)
+        if draft and task.costed.spares and sweep.best is not None:
+            return _Solved(status="heuristic")
     elif sweep.best is not None:
         parents = [plan.choices for plan in sweep.plans(_PARENTS)]
         only = {name: {mode for plan in parents for mode in plan[name].values()} for name in task.costed.kinds}

@@ -80,7 +80,9 @@ class _Block:
 
 def polished(task: Task, decisions: Decisions, stages: Sequence[Seconds], enough_s: float) -> Decisions:
     """Decisions at least as good. `stages` are C and N of `task.slowest`; it stops at an objective of `enough_s`."""
-    blocks = {name: _Block(task, kind, decisions) for name, kind in task.costed.kinds.items()}
+    # What no stage runs may have been left without a plan.
+    names = [name for name in task.costed.kinds if any(load.counts[name] for load in task.loads)]
+    blocks = {name: _Block(task, task.costed.kinds[name], decisions) for name in names}
     now = list(stages)
     for _ in range(_ROUNDS):
         before = _worst(task, now)
@@ -96,7 +98,8 @@ def polished(task: Task, decisions: Decisions, stages: Sequence[Seconds], enough
                 block.used[value], now = mode, then
         if _worst(task, now) <= enough_s or _worst(task, now) == before:
             break
-    return Decisions(choices={name: block.used for name, block in blocks.items()}, boundary=decisions.boundary)
+    choices = {**decisions.choices, **{name: block.used for name, block in blocks.items()}}
+    return Decisions(choices=choices, boundary=decisions.boundary)
 
 
 def _worst(task: Task, stages: Sequence[Seconds]) -> float:

@@ -60,9 +60,9 @@ def extract(
     for _, known in plans.ranked(task)[:1] if bound_s >= cutoff_s else []:
         return extraction(task, known, bound_s=bound_s, status="cut off", begin=begin)
     short = task.costed.spares  # other ways to rest are looked at where HBM is short
-    best = _best(chain, plans, promising, bound_s, gap=gap, worth=worth, cutoff_s=cutoff_s, draft=not short)
+    best = _best(chain, plans, promising, bound_s, gap=gap, worth=worth, cutoff_s=cutoff_s)
     more = not task.watch.expired and bound_s < cutoff_s  # what is cut off was so with one partition only
-    if more and best.value_s > bound_s * (1.0 + gap):
+    if more and not short and best.value_s > bound_s * (1.0 + gap):
         bound_s = max(bound_s, chain.bound(found, ilp.LIMIT)[0])
     if bound_s >= cutoff_s or best.value_s <= bound_s * (1.0 + worth):
         return replace(best, bound_s=min(bound_s, best.value_s))
@@ -70,7 +70,11 @@ def extract(
                       gap=max(gap, worth * ilp.ENOUGH), cutoff_s=cutoff_s)  # fmt: skip
     with suppress(LimitReached):  # too many layouts, or a limit
         if short:
-            Windows(goal=goal, floors=chain.floors(found, ilp.LIMIT)).run()
+            windows = Windows(
+                goal=goal, floors=chain.floors(found, ilp.QUICK_LIMIT)
+            )  # it looks at stages closely itself
+            windows.run()
+            windows.fill(gap=gap, worth=worth)
         else:
             on = replace(task, stages=best.stages)
             Branching(task=on, goal=goal, share=promising_share(on, plans)).run(ilp.BRANCHES)
@@ -97,7 +101,6 @@ def _best(
     gap: float,
     worth: float,
     cutoff_s: float,
-    draft: bool,
 ) -> Extraction:
     """The best plan that turns of extraction and partition find, from the task's stages, a promising partition, and
     the best ones for plans that are known. Raises what the first one raised where there is none, or `LimitReached`."""
@@ -118,7 +121,7 @@ def _best(
                 gap=gap,
                 worth=worth,
                 cutoff_s=cutoff_s,
-                draft=draft,
+                draft=True,
                 pool=pool,
             )
         except (CapacityError, LimitReached) as error:

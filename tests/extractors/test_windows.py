@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import combinations, pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +18,8 @@ from rooflang.extractors import ilp, stages
 from rooflang.extractors.chain import Chain
 from rooflang.extractors.costed import CostedGraph
 from rooflang.extractors.dual import dual
+from rooflang.extractors.memory import fullest
+from rooflang.extractors.polish import polished
 from rooflang.extractors.task import Objective, Stages, Task
 from rooflang.ir import Graph, GraphBuilder
 from rooflang.place.grid import layer_labels, partition
@@ -95,3 +98,30 @@ def test_one_plan_per_kind_takes_longer_than_a_mixture(graph: str) -> None:
     found = stages.extract(task, gap=1e-3)
     assert found.value_s > 1.1 * mixed_s
     assert found.gap < 0.5 * (found.value_s / mixed_s - 1.0)
+
+
+def test_what_no_stage_runs_may_be_left_without_a_plan() -> None:
+    """A stage that is looked at by itself need not have blocks of every kind."""
+    task = tight("uneven", 2, 0.5, "max")
+    labels = [label for stage in task.stages for label in stage]
+    names = {task.costed.blocks.kind_of[label] for label in labels[:1]}
+    alone = replace(task, stages=((labels[0],), ()), reserve_bytes=0.0)
+    found = ilp.extract(alone).decisions
+    bare = replace(found, choices={name: choice if name in names else {} for name, choice in found.choices.items()})
+    stages_s = [(1.0, 1.0)] * len(alone.slowest)
+    assert polished(alone, bare, stages_s, 0.0).choices.keys() == found.choices.keys()
+    assert fullest(alone, bare).share == fullest(alone, found).share
+
+
+def test_the_dual_sorts_out_most_stages_before_any_programme(monkeypatch: pytest.MonkeyPatch) -> None:
+    proved, asked = ilp.proved, list[int]()
+
+    def counted(*given: Any, nodes: int, **named: Any) -> Any:
+        asked.append(nodes)
+        return proved(*given, nodes=nodes, **named)
+
+    monkeypatch.setattr(ilp, "proved", counted)
+    task = tight("cached", 2, 0.35, "max")
+    found = stages.extract(task, gap=1e-3)
+    assert asked[0] == 0 and any(asked)
+    assert found.gap < 0.06
