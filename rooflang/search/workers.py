@@ -21,7 +21,7 @@ from typing import Any
 
 from rooflang.search.looks import Looked
 from rooflang.search.part import Best, Part, Way
-from rooflang.search.progress import Progress
+from rooflang.search.progress import Progress, silent
 
 #: Meshes times kinds of block from which on it pays to start other processes, which takes about a second.
 _WORTHWHILE = 24
@@ -76,8 +76,9 @@ def _best(share: _Share, at: int, limit_s: float, limits: _Limits, reserve_bytes
 
 
 def _left(limits: _Limits) -> Progress:
+    """The limits where a part works. It says nothing: the search that asked it speaks, unless it is to be quiet."""
     until_s, limit_bytes = limits
-    return Progress(limit_s=max(0.0, until_s - time.time()), limit_bytes=limit_bytes)
+    return Progress(sink=silent, limit_s=max(0.0, until_s - time.time()), limit_bytes=limit_bytes)
 
 
 def _limits(progress: Progress) -> _Limits:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import pytest
 
 from rooflang.errors import CapacityError, PlacementError
 from rooflang.place.lower import lower
+from rooflang.search import progress
 from rooflang.search.effort import Effort
 from rooflang.search.egraph import search_egraph
 from rooflang.search.part import Way
 from rooflang.search.point import Found
 from rooflang.search.problem import Problem
-from rooflang.search.progress import Progress
+from rooflang.search.progress import Progress, silent
 from rooflang.search.workers import Workers, _Process
 from rooflang.sim.simulate import simulate
 
@@ -35,6 +37,16 @@ def test_the_number_of_processes_changes_nothing() -> None:
     assert [p.to_json() for p in one.points] == [p.to_json() for p in two.points]
     assert one.evaluated == two.evaluated
     assert {p.batch for p in one.points} == set(BATCHES)
+
+
+def test_a_quiet_search_says_nothing_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(progress, "_QUIET_S", -1.0)
+    monkeypatch.setattr(progress, "_EVERY_S", -1.0)
+    search_egraph(small(), (1,), (64,), "perfect", frozenset(), Progress(sink=silent), effort=Effort(jobs=1))
+    assert capsys.readouterr().err == ""
 
 
 def test_a_first_look_is_what_the_engine_finds() -> None:
