@@ -280,7 +280,7 @@ def _undominated(variable: int, tables: Iterable[Table], count: int) -> BoolArra
             cost = np.minimum(flat, _NEVER)
             # Where i is impossible, it cannot be the better one.
             base = np.where(np.isinf(flat), 2.0 * _NEVER, flat)
-            worse = worse + (cost[:, None, :] - base[:, :, None]).max(axis=3)
+            worse = worse + (cost[:, :, None, :] - base[:, :, :, None]).max(axis=1)
     most, order = worse.max(axis=0), np.arange(count)
     beaten = (most < 0.0) | ((most == 0.0) & (order[None, :] < order[:, None]))
     np.fill_diagonal(beaten, False)
@@ -290,10 +290,10 @@ def _undominated(variable: int, tables: Iterable[Table], count: int) -> BoolArra
 
 
 def _by_state(names: Names, table: FloatArray, variable: int) -> FloatArray:
-    """The entries by point, state of a variable, and states of all others."""
+    """The entries by point, states of all other variables, and state of one, which lie side by side."""
     axis = names.index(variable) + 1
     others = (each for each in range(1, table.ndim) if each != axis)
-    return table.transpose(0, axis, *others).reshape(len(table), table.shape[axis], -1)
+    return np.ascontiguousarray(table.transpose(0, *others, axis)).reshape(len(table), -1, table.shape[axis])
 
 
 @contextmanager
