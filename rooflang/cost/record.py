@@ -41,5 +41,4 @@ class Cost:
     def exposed_s(self) -> Num:
         """N: network time that the operator's own local time does not hide, so that C + N = max(compute, memory,
         network + α) is its duration when nothing else runs. An impossible layout has infinite C and no N."""
-        local = self.local_s
-        return np.maximum(0.0, self.network_s + self.alpha_s - np.where(np.isinf(local), np.inf, local))
+        return np.maximum(0.0, self.network_s + self.alpha_s - self.local_s)

@@ -215,6 +215,30 @@ def test_scans_hand_on_what_the_next_rank_needs_or_gather_maps(
     assert cost.alpha_s == near(NVLINK_S + waits)
 
 
+@pytest.mark.parametrize("fused", [False, True])
+def test_the_last_state_takes_the_maps_of_all_shards_which_a_scan_has_exchanged_already(fused: bool) -> None:
+    g = GraphBuilder("linear", batch=4, seq=64, head=2, key=8, value=16)
+    k, v = g.input("k", "batch seq head key"), g.input("v", "batch seq head value")
+    graph = g.build(g.op("y", "linear_final", [k, v, g.weight("slopes", "head")], "batch head key value",
+                         map_bytes=512, fused=fused))  # fmt: skip
+    cost = model(graph, [4]).mode(mode(graph, "y", cut(graph, "y", "seq")))
+    maps, state = 4 * 2 * 512, 2 * 4 * 2 * 8 * 16
+    read = 0 if fused else 2 * 4 * 16 * 2 * (8 + 16) + 2 * 2
+    assert cost.memory_s == near((read + state + 4 * maps) / HBM)
+    assert cost.levels_s == ({} if fused else near({"nvlink": 3 * maps / NVLINK}))
+
+
+def test_rows_collected_by_copies_pass_once_for_each_axis_that_cuts_what_they_are_collected_across() -> None:
+    g = GraphBuilder("copies", batch=64, expert=16, width=8)
+    rows = g.input("rows", "batch expert width")
+    graph = g.build(g.op("y", "to_hbm", [rows], "batch expert width", one_pass=True, across="expert"))
+    experts, size = cut(graph, "y", "expert"), 2 * 64 * 16 * 8
+    assert model(graph, [4]).mode(mode(graph, "y", "R")).memory_s == 0.0
+    assert model(graph, [4]).mode(mode(graph, "y", experts)).memory_s == near(size / 4 / HBM)
+    both = model(graph, [2, 2], domain=4).mode(mode(graph, "y", experts, experts))
+    assert both.memory_s == near(2 * size / 4 / HBM)
+
+
 @pytest.mark.parametrize("assumptions", [PHYSICAL, PAPER], ids=lambda a: a.name)
 def test_routes_on_cut_logits_gather_candidates(assumptions: Assumptions) -> None:
     g = GraphBuilder("router", batch=64, expert=8)

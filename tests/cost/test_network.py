@@ -49,7 +49,10 @@ def test_hierarchical_collectives() -> None:
     assert collective(CLUSTER, BOTH, "all_gather", T, PHYSICAL) == near({"nvlink": 0.06, "ib": 0.1})
     assert collective(CLUSTER, BOTH, "reduce_scatter", T, PHYSICAL) == near({"nvlink": 0.06, "ib": 0.1})
     assert collective(CLUSTER, BOTH, "all_reduce", T, PHYSICAL) == near({"nvlink": 0.12, "ib": 0.2})
-    assert collective(CLUSTER, BOTH, "broadcast", T, PHYSICAL) == near({"nvlink": 0.08, "ib": 0.2})
+    for whole in ("broadcast", "reduce"):
+        assert collective(CLUSTER, BOTH, whole, T, PHYSICAL) == near({"nvlink": 0.08, "ib": 0.2})
+    for one_port in ("gather", "scatter"):
+        assert collective(CLUSTER, BOTH, one_port, T, PHYSICAL) == near({"nvlink": 0.06, "ib": 0.1})
 
 
 def test_a_switch_that_adds() -> None:
@@ -58,6 +61,8 @@ def test_a_switch_that_adds() -> None:
     assert collective(CLUSTER, INSIDE, "all_reduce", T, adds) == near({"nvlink": 0.1})
     assert collective(CLUSTER, BOTH, "all_reduce", T, adds) == near({"nvlink": 0.1, "ib": 0.2})
     assert collective(CLUSTER, ACROSS, "all_reduce", T, adds) == near({"ib": 0.8})
+    # Four domains: a ring carries twice three quarters, five quarters would be less.
+    assert collective(toy(16), {"ib": 4}, "all_reduce", T, adds) == near({"ib": 1.2})
     assert collective(CLUSTER, INSIDE, "all_gather", T, adds) == near({"nvlink": 0.06})
     two = {"nvlink": 2}  # two ranks: a ring is as good
     assert collective(CLUSTER, two, "all_reduce", T, adds) == collective(CLUSTER, two, "all_reduce", T, PHYSICAL)
@@ -70,7 +75,8 @@ def test_bottleneck_collectives_see_one_bandwidth() -> None:
     assert collective(CLUSTER, BOTH, "all_gather", T, PAPER) == near({"ib": 7e9 / 40e9})
     assert collective(CLUSTER, BOTH, "reduce_scatter", T, PAPER) == near({"ib": 7e9 / 40e9})
     assert collective(CLUSTER, BOTH, "all_reduce", T, PAPER) == near({"ib": 14e9 / 40e9})
-    assert collective(CLUSTER, BOTH, "broadcast", T, PAPER) == near({"ib": 8e9 / 40e9})
+    for whole in ("broadcast", "reduce"):
+        assert collective(CLUSTER, BOTH, whole, T, PAPER) == near({"ib": 8e9 / 40e9})
     assert collective(CLUSTER, ACROSS, "all_gather", T, PAPER) == near({"ib": 0.4})
 
 

@@ -90,6 +90,12 @@ def test_paths_that_nobody_takes_are_refused() -> None:
     assert "a path leads to no port: up0" in refused(with_layer(lambda b: replace(b, exits={"up0": ()})))
 
 
+@pytest.mark.parametrize("edge", [("up0", "norm0"), ("up0", "up0"), ("norm1", "up0")])
+def test_no_kernel_waits_for_itself_or_for_one_that_is_issued_later(edge: tuple[str, str]) -> None:
+    assert f"{edge[1]} is issued before {edge[0]}, and cannot wait for it" in refused(replace(PLAN, control=(edge,)))
+    check_connected(replace(PLAN, control=(("norm0", "up1"),)), BLOCKS)
+
+
 def test_an_operand_has_a_maker() -> None:
     text = refused(with_layer(lambda b: replace(b, modes={k: m for k, m in b.modes.items() if k != "norm0"})))
     assert "layers.0: up0 reads norm0, which no kernel of the plan makes" in text

@@ -284,6 +284,20 @@ def test_ports_are_sent_on_to_the_stage_that_reads_them() -> None:
     assert {op.stage for op in placed.ops if op.block == "head"} == {2}
 
 
+def test_a_port_and_a_removed_copy_of_it_are_sent_once() -> None:
+    g = GraphBuilder("both", batch=16, hidden=16)
+    g.block = "layers.0"
+    y = g.op("y", "activation", [g.input("in", "batch hidden")], "batch hidden")
+    copy = g.op("copy", "to_hbm", [y], "batch hidden")
+    g.block = "layers.1"
+    graph = g.build(g.op("z", "add", [y, copy], "batch hidden"))
+    blocks = split_blocks(graph)
+    plan = without_copies(grid_plan(graph, Cluster.of("b300", 4), dp=2, cp=1, pp=2), blocks, {"copy": "y"})
+    ops = lower(plan, blocks).ops
+    assert [op.name for op in ops] == ["y", "y send", "z"]
+    assert ops[2].reads == (ops[1].write, ops[1].write)
+
+
 def test_one_stage_sends_nothing() -> None:
     graph = mlp(3)
     placed = lower(grid_plan(graph, Cluster.of("b300", 2), dp=2, cp=1, pp=1), split_blocks(graph))

@@ -241,6 +241,24 @@ def test_a_cache_that_is_appended_to_counts_once_and_once_for_every_wave() -> No
     assert one[0] > sum(resident)
 
 
+def test_a_recurrent_state_counts_once_for_every_wave() -> None:
+    g = GraphBuilder("states", batch=8, head=2, key=16, value=32)
+    k, v = g.input("k", "batch head key"), g.input("v", "batch head value")
+    for layer in range(2):
+        g.block = f"layers.{layer}"
+        operands = [k, v, g.weight(f"slopes{layer}", "head"), g.state(f"old{layer}", "batch head key value")]
+        new = g.op(f"new{layer}", "linear_update", operands, "batch head key value")
+        k = g.op(f"k{layer}", "activation", [k], "batch head key")
+    graph = g.build(k, new)
+    blocks, state = split_blocks(graph), 2 * 8 * 2 * 16 * 32
+    for pp in (1, 2):
+        cluster = Cluster.of("b300", pp)
+        plan = grid_plan(graph, cluster, dp=1, cp=1, pp=pp)
+        built = build(lower(plan, blocks), CostModel.of(graph, cluster, plan.mesh, PHYSICAL))
+        # One stage has the states of two layers, two have that of one layer for each of two waves.
+        assert built.program.memory_resident_bytes.tolist() == [2 * 2 * (2 // pp) + 2 * state] * pp
+
+
 def test_receive_buffers_are_charged_or_free() -> None:
     """CP in prefill: every rank gathers the caches of all; the paper's profile gets them for nothing."""
     found = {}

@@ -8,9 +8,16 @@ from random import Random
 import numpy as np
 import pytest
 
-from rooflang.assumptions import PAPER
+from rooflang.assumptions import PAPER, PHYSICAL
+from rooflang.cost.model import CostModel
 from rooflang.errors import CapacityError, PlacementError
 from rooflang.hw import Cluster
+from rooflang.ir import GraphBuilder
+from rooflang.ir.blocks import split_blocks
+from rooflang.ir.cut import OWNER, REPLICATED
+from rooflang.ir.layout import make_transfer
+from rooflang.place.layout import Layout
+from rooflang.place.lower import lower
 from rooflang.sim.build import Built, build
 from rooflang.sim.engine import run
 from rooflang.sim.fleet import DeviceOverride, LinkOverride, Override
@@ -233,3 +240,23 @@ def test_a_step_ends_with_the_last_of_its_ranks() -> None:
         assert (
             simulate(graph, cost, tokens=1, overlap="none", overrides=overrides).step_s == run(built.program).makespan_s
         )
+
+
+def test_one_rank_gathers_what_all_have_made() -> None:
+    """Shards come together at the first rank, and from there go to all: no sooner than the slowest has made its own."""
+    g = GraphBuilder("gathered", batch=1024, hidden=4096)
+    y = g.op("y", "activation", [g.input("x", "batch hidden")], "batch hidden")
+    graph, cluster = g.build(g.op("z", "activation", [y], "batch hidden")), Cluster.of("b300", 2)
+    layout = Layout.start(graph, cluster, [2]).split_kernel("y", "batch")
+    plan, blocks = layout.plan(), split_blocks(graph)
+    (kind,) = blocks.kinds
+    steps = (make_transfer("y", ("batch",), (OWNER,)), make_transfer("y", (OWNER,), (REPLICATED,)))
+    plan = replace(plan, blocks={kind.name: replace(plan.blocks[kind.name], paths={("z", 0): steps})})
+    cost = CostModel.of(graph, cluster, layout.mesh, PHYSICAL)
+    placed, slow = (lower(plan, blocks), cost), (DeviceOverride(gpus=(1,), hbm=0.125),)
+    few, all_ranks = both(placed, slow, "none")
+    check_same(few, all_ranks)
+    modes = plan.blocks[kind.name].modes
+    work_s = sum(8 * float(cost.mode(modes[name]).local_s) for name in ("y", "z"))
+    moves_s = sum(float(cost.transfer(graph.tensors["y"], step).exposed_s) for step in steps)
+    assert few.step_s == pytest.approx(work_s + moves_s, rel=1e-9)

@@ -6,14 +6,16 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
-from rooflang.assumptions import PHYSICAL
+from rooflang.assumptions import PAPER, PHYSICAL
 from rooflang.cost.model import CostModel
 from rooflang.cost.tiers import lane_bytes_per_s
 from rooflang.errors import CapacityError
 from rooflang.hw import Cluster, Mesh
+from rooflang.hw.schema import load_platform
 from rooflang.ir import GraphBuilder
 from rooflang.ir.blocks import split_blocks
 from rooflang.place.grid import partition
@@ -66,6 +68,13 @@ def test_a_remote_leaf_is_read_at_the_rate_of_its_route(hardware: str, tier: str
     assert moved == 43
 
 
+def test_the_papers_profile_has_no_latency_of_remote_leaves() -> None:
+    near = placed_model(hardware="gb300", assumptions=PAPER)
+    one, other = (build(*placed).costs for placed in (near, with_leaves_in(near, "dram", "experts_w13")))
+    assert any(after.levels_s.get("dram read") for after in other)
+    assert [cost.alpha_s for cost in one] == [cost.alpha_s for cost in other]
+
+
 def test_it_takes_room_where_it_lies() -> None:
     near = placed_model(hardware="gb300")
     far = with_leaves_in(near, "dram", "experts_w13")
@@ -112,30 +121,35 @@ def test_bounds_hold_for_remote_leaves_too() -> None:
             assert bound.least_bytes <= found.peak_bytes + 1
 
 
-def one_gpu_a_stage(reading: set[str]) -> Placed:
-    """Four stages of one GB300 each, two to a CPU's DRAM, in which the products of the blocks named have weights."""
+def one_gpu_a_stage(reading: set[str], tier: str) -> Placed:
+    """Four stages of one GB300 each, two to a CPU's DRAM and to a drive; products of the blocks named have their
+    weights in a tier."""
+    platform = load_platform("gb300")
+    assert platform.ssd is not None
+    platform = msgspec.structs.replace(platform, ssd=msgspec.structs.replace(platform.ssd, gpus_per_drive=2))
     g = GraphBuilder("stages", batch=64, **{f"d{n}": 1024 * (n + 1) for n in range(5)})
     x = g.input("x", "batch d0")
     for n in range(4):
         g.block = f"layers.{n}"
         x = g.op(f"y{n}", "matmul", [x, g.weight(f"w{n}", f"d{n} d{n + 1}")], f"batch d{n + 1}")
-    graph, cluster = g.build(x), Cluster.of("gb300", 4)
+    graph, cluster = g.build(x), Cluster.of(platform, 4)
     blocks, mesh = split_blocks(graph), Mesh.lay(cluster, (), stages=4)
     plan = replace(Layout(graph=graph, cluster=cluster, mesh=mesh).plan(), stages=partition(blocks, (1, 1, 1, 1)))
     kinds = {
         kind.name: replace(
-            plan.blocks[kind.name], tiers={leaf.name: "dram" for leaf in kind.leaves if kind.name in reading}
+            plan.blocks[kind.name], tiers={leaf.name: tier for leaf in kind.leaves if kind.name in reading}
         )
         for kind in blocks.kinds
     }
     return lower(replace(plan, blocks=kinds), blocks), CostModel.of(graph, cluster, mesh, PHYSICAL)
 
 
+@pytest.mark.parametrize("tier", ["dram", "nvme"])
 @pytest.mark.parametrize("reading", [{"layers.0"}, {"layers.1", "layers.2"}, {"layers.0", "layers.1"}], ids=sorted)
-def test_stages_that_share_a_memory_are_no_faster_than_costs_say(reading: set[str]) -> None:
-    """A stage may have the DRAM of its CPU for itself while the other one does without. Whether they meet there is left
-    to the engine."""
-    placed, cost = one_gpu_a_stage(reading)
+def test_stages_that_share_a_memory_are_no_faster_than_costs_say(reading: set[str], tier: str) -> None:
+    """A stage may have a memory for itself while the other one does without. Whether they meet there is left to the
+    engine."""
+    placed, cost = one_gpu_a_stage(reading, tier)
     found = simulate(placed, cost, tokens=1, overlap="none")
     assert float(verdict(placed.plan, placed.blocks, cost, overlap="none").least_step_s) <= found.step_s
     assert Serial(placed.blocks, cost, "none").steps(placed.plan) is None
