@@ -98,7 +98,7 @@ class Goal:
         sim = point.sim
         latency = [f"time to first token {show_seconds(tokens / sim.tok_s_user)}"] if self.max_ttft_s else []
         latency += [f"{show_seconds(1.0 / sim.tok_s_user)} per output token"] if self.max_tpot_s else []
-        numbers = [f"{sim.tok_s_user:,.4g} tok/s/user", *latency, f"{sim.tok_s_gpu:,.4g} tok/s/GPU"]
+        numbers = [f"{_rate(sim.tok_s_user)} tok/s/user", *latency, f"{_rate(sim.tok_s_gpu)} tok/s/GPU"]
         stopped = "" if stopped_by == "complete" else f"; the search was ended early ({stopped_by})"
         raise UnreachableError(
             f"no plan that was found has {' and '.join(self._words())}{stopped}",
@@ -111,7 +111,7 @@ class Goal:
 
     def _words(self) -> Iterator[str]:
         if self.min_user is not None:
-            yield f"{self.min_user:g} tok/s/user or more"
+            yield f"{self.min_user:,.12g} tok/s/user or more"
         if self.max_tpot_s is not None:
             yield f"at most {show_seconds(self.max_tpot_s)} per output token"
         if self.max_ttft_s is not None:
@@ -122,3 +122,8 @@ class Goal:
         names = ("min_user", "max_ttft_s", "max_tpot_s", "gpu_hour_usd")
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return given if self.objective == "frontier" else {"objective": self.objective, **given}
+
+
+def _rate(value: float) -> str:
+    """Four digits, and all of those before the point."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"

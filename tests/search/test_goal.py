@@ -53,7 +53,13 @@ def test_the_nearest_misses_least(points: list[Point]) -> None:
     nearest = caught.value.nearest
     assert isinstance(nearest, Point)
     assert nearest.sim.tok_s_user == max(p.sim.tok_s_user for p in points)
-    assert f"{nearest.sim.tok_s_user:,.4g} tok/s/user" in str(caught.value)
+
+
+def test_large_numbers_are_told_in_digits() -> None:
+    with pytest.raises(UnreachableError) as caught:
+        Goal(min_user=2e6).unreachable([(point(240_905.6, 12.345), 1.0)], "", "complete")
+    assert "has 2,000,000 tok/s/user or more" in caught.value.what
+    assert "has 240,906 tok/s/user, 12.35 tok/s/GPU" in caught.value.expected
 
 
 def test_of_two_constraints_the_worse_counts() -> None:
