@@ -16,6 +16,8 @@ from rooflang.ir import GraphBuilder
 from rooflang.ir.blocks import split_blocks
 from rooflang.ir.cut import OWNER, REPLICATED
 from rooflang.ir.layout import make_transfer
+from rooflang.ir.tensor import Role
+from rooflang.place.grid import grid_plan
 from rooflang.place.layout import Layout
 from rooflang.place.lower import lower
 from rooflang.sim.build import Built, build
@@ -260,3 +262,20 @@ def test_one_rank_gathers_what_all_have_made() -> None:
     work_s = sum(8 * float(cost.mode(modes[name]).local_s) for name in ("y", "z"))
     moves_s = sum(float(cost.transfer(graph.tensors["y"], step).exposed_s) for step in steps)
     assert few.step_s == pytest.approx(work_s + moves_s, rel=1e-9)
+
+
+def test_a_stage_takes_from_its_first_start_to_its_last_end() -> None:
+    """A slow rank of the first stage hands on late: its partner on the second one begins later than the others do."""
+    g = GraphBuilder("late", batch=1024, hidden=4096)
+    x = g.input("x", "batch hidden")
+    for layer in range(2):
+        g.block = f"layers.{layer}"
+        x = g.op(f"y{layer}", "activation", [x], "batch hidden", role=Role.OUTPUT if layer else Role.ACTIVATION)
+    graph, cluster = g.build(x), Cluster.of("b300", 4)
+    plan = grid_plan(graph, cluster, dp=2, cp=1, pp=2)
+    cost = CostModel.of(graph, cluster, plan.mesh, PHYSICAL)
+    placed = lower(plan, split_blocks(graph)), cost
+    few, all_ranks = both(placed, (DeviceOverride(gpus=(1,), hbm=0.125),), "none")
+    check_same(few, all_ranks)
+    own_s = float(cost.mode(next(iter(plan.blocks.values())).modes["y0"]).local_s)
+    assert few.stages[1].elapsed_s == pytest.approx(8 * own_s, rel=1e-9)

@@ -40,6 +40,12 @@ def test_another_device_takes_its_place_before_factors_apply() -> None:
     assert found != CLUSTER
 
 
+def test_a_device_that_comes_later_is_as_it_is_sold() -> None:
+    h200 = Cluster.of("h200", 8).device
+    fleet = Fleet.of(CLUSTER, [DeviceOverride(gpus=(0,), hbm=0.5), DeviceOverride(gpus=(0,), device=h200)])
+    assert fleet.clusters[fleet.colour[0]].device.hbm_bytes_per_s == h200.hbm_bytes_per_s
+
+
 def test_links_do_not_change_the_device() -> None:
     assert Fleet.of(CLUSTER, [LinkOverride(gpus=(1,), level="ib", factor=0)]).colour == (0,) * 16
 

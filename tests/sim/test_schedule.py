@@ -7,7 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rooflang.assumptions import PHYSICAL
+from rooflang.cost.model import CostModel
 from rooflang.errors import PlacementError
+from rooflang.hw import Cluster
+from rooflang.ir import GraphBuilder
+from rooflang.ir.blocks import split_blocks
+from rooflang.place.layout import Layout
+from rooflang.place.lower import lower
 from rooflang.sim.book import Book
 from rooflang.sim.build import build
 from rooflang.sim.engine import run
@@ -50,6 +57,18 @@ def test_runs_of_the_halves_alternate_and_each_stream_is_in_order() -> None:
         assert len(changes) > 50
         runs = np.split(np.array(turns), changes)
         assert [run[0] for run in runs] == [i % 2 for i in range(len(runs))]
+
+
+def test_what_follows_on_the_network_belongs_to_one_run() -> None:
+    g = GraphBuilder("two", batch=64, hidden=4096)
+    y = g.op("y", "activation", [g.input("x", "batch hidden")], "batch hidden")
+    graph, cluster = g.build(g.op("z", "activation", [y], "batch hidden")), Cluster.of("b300", 4)
+    layout = Layout.start(graph, cluster, [2, 2]).split_kernel("y", "batch").split_kernel("y", "hidden", axis="y")
+    placed = lower(layout.plan(), split_blocks(graph))
+    cost = CostModel.of(graph, cluster, layout.mesh, PHYSICAL)
+    issues = two_batches(placed, Book(placed, [split_batch(cost, 2)]))
+    assert len([op for op in placed.ops if op.kind == "transfer"]) == 2
+    assert [wave for wave, _, where in issues if where == (0, NETWORK)] == [0, 0, 1, 1]
 
 
 def test_one_half_computes_while_the_other_is_on_the_network() -> None:

@@ -7,10 +7,15 @@ from random import Random
 
 import pytest
 
+from rooflang.assumptions import PHYSICAL
 from rooflang.cost.model import CostModel
 from rooflang.errors import PlacementError
 from rooflang.hw import Cluster
+from rooflang.ir import GraphBuilder
+from rooflang.ir.blocks import split_blocks
 from rooflang.ir.shards import shard_sizes
+from rooflang.place.layout import Layout
+from rooflang.place.lower import lower
 from rooflang.sim.build import build
 from rooflang.sim.fleet import DeviceOverride
 from rooflang.sim.simulate import simulate
@@ -57,6 +62,20 @@ def test_flops_are_not_lost() -> None:
         mode = next(op.mode for op in placed.ops if op.name == "layers.3.q_a" and op.mode)
         whole = 2.0 * batch * 4096 * 1024
         assert sum(float(model.flops(mode)["fp8"]) for model in models) == pytest.approx(whole, rel=1e-12)
+
+
+def test_shards_that_would_tear_a_quantisation_block_are_uneven() -> None:
+    """Three blocks of 128 over two ranks are two and one, though 384 divides."""
+    g = GraphBuilder("blocks", batch=4, blocks=384, wide=256)
+    x, w = g.input("x", "batch blocks"), g.weight("w", "blocks wide", "fp8")
+    graph, cluster = g.build(g.op("y", "block_matmul", [x, w], "batch wide")), Cluster.of("b300", 2)
+    layout = Layout.start(graph, cluster, [2]).split_kernel("y", "blocks")
+    placed = lower(layout.plan(), split_blocks(graph))
+    cost = CostModel.of(graph, cluster, layout.mesh, PHYSICAL)
+    held = [dict(extents)["blocks", (0,)] for extents in uneven_extents(placed, cost)]
+    assert held == [256, 128]
+    with pytest.raises(PlacementError, match="do not divide"):
+        simulate(placed, cost, tokens=1)
 
 
 def test_an_empty_shard_does_nothing() -> None:
