@@ -20,7 +20,8 @@ def show_service(plan: ServicePlan, command: str) -> str:
     parts.extend(_plans(plan.best))
     rows = [("looked at", f"{plan.looked_at:,} services")]
     if plan.other is None:
-        rows.append(("note", "no service of the other mode meets the targets, or none was asked for"))
+        found = "meets the targets" if plan.stopped_by == "complete" else "that meets the targets was found by then"
+        rows.append(("note", f"no service of the other mode {found}, or none was asked for"))
     rows.append(("stopped by", f"{plan.stopped_by}, after {show_seconds(plan.seconds)}"))
     return "\n\n".join([*parts, facts(rows, indent=""), show_origin(plan.inputs, command)])
 

@@ -21,9 +21,6 @@ from rooflang.sim.result import Overlap, waves
 
 Search = Literal["egraph", "grid"]
 
-#: What a search gets of a time that is up, so that it is the one to say that it had none.
-_LEAST_S = 1e-9
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
@@ -127,7 +124,7 @@ class Searched:
             number = waiting.pop(0)
             problem = problems[number]
             sharing = 1 + sum(problems[other].has_room == problem.has_room for other in waiting)
-            turn = watch.within(limit_s=max(watch.remaining_s / sharing, _LEAST_S))
+            turn = watch.share(sharing)
             turn.topic = _size(problem) if len(problems) > 1 else ""
             try:
                 found[number] = method.run(problem, turn), problem

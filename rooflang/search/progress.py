@@ -15,6 +15,9 @@ from rooflang.errors import ValueRangeError
 _QUIET_S = 2.0
 _EVERY_S = 0.1
 
+#: What a share is of a time that is up, so that it is the share's owner who says that there was none.
+_LEAST_S = 1e-9
+
 
 class Progress:
     """Says what a search is doing and knows its limits: seconds, and bytes of memory of this process.
@@ -51,6 +54,10 @@ class Progress:
         )
         inner._sink = self._sink
         return inner
+
+    def share(self, count: int) -> Progress:
+        """One that has as much of the time that is left as each of so many."""
+        return self.within(limit_s=max(self.remaining_s / count, _LEAST_S))
 
     @property
     def elapsed_s(self) -> float:

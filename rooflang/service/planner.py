@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, NoReturn, get_args
@@ -203,15 +203,29 @@ class _Planner:
         return hashed_inputs(problem, **self.demand.inputs(), **beside, **given)
 
     def offers(self, modes: tuple[Mode, ...]) -> Iterator[Offer]:
-        """Every offer, good or not, until a limit."""
+        """Every offer, good or not, until a limit of time, of which each size of a replica has an equal share for each
+        of its stages."""
+        own = self.room.prefill
+        sizes = self._sizes(self.decode_on, self.room.gpus)
+        prompts = self._sizes(self.prefill_on, self.room.gpus if own is None else own)
+        prompts = prompts if "disaggregated" in modes else ()
+        turns = self._turns(len(sizes) * (2 if "aggregated" in modes else 1) + len(prompts))
         decodes: list[Curve] = []
-        for size in self._sizes(self.decode_on, self.room.gpus):
-            if not self.curves.watch.expired:
-                decodes.append(self.curves.decode(self.decode_on, size))
-                if "aggregated" in modes:
-                    yield from self._aggregated(decodes[-1], size)
-        if "disaggregated" in modes:
-            yield from self._disaggregated(decodes)
+        for size in sizes:
+            decodes.append(next(turns).decode(self.decode_on, size))
+            if "aggregated" in modes:
+                yield from self._aggregated(next(turns), decodes[-1], size)
+        if prompts:
+            yield from self._disaggregated(zip(prompts, turns), decodes)
+
+    def _turns(self, count: int) -> Iterator[Curves]:
+        """The curves so many times, each with an equal share of the time that is left."""
+        watch = self.curves.watch
+        for left in range(count, 0, -1):
+            turn = watch.share(left)
+            yield replace(self.curves, watch=turn)
+            if turn.stopped_by != "complete":
+                watch.note(turn.stopped_by)
 
     def _sizes(self, platform: Platform, gpus: int) -> tuple[int, ...]:
         sizes = self.curves.sizes(platform, gpus)
@@ -219,28 +233,25 @@ class _Planner:
             raise ValueRangeError(f"{gpus} GPUs", where="--gpus", expected=f"what {platform.name} can be built of")
         return sizes
 
-    def _aggregated(self, curve: Curve, size: int) -> Iterator[Offer]:
+    def _aggregated(self, curves: Curves, curve: Curve, size: int) -> Iterator[Offer]:
         beside: dict[Laid, Curve] = {}
         for number, decode in enumerate(curve.choices):
-            if self.curves.watch.expired:
+            if curves.watch.expired:
                 return
             if number and self.demand.tpot_s is not None and decode.latency_s > self.demand.tpot_s:
                 continue  # it is slower still beside prompts; the fastest may be the nearest to what is asked for
-            laid = self.curves.laid(decode)
+            laid = curves.laid(decode)
             if laid not in beside:
-                beside[laid] = self.curves.prefill_beside(self.decode_on, size, laid)
+                beside[laid] = curves.prefill_beside(self.decode_on, size, laid)
             for prefill in beside[laid].choices:
                 if prefill.fits_beside(decode):
                     replicas = replicas_for(prefill, decode, self.demand, self.room.gpus)
                     yield together(prefill, decode, self.demand, replicas, curve.admits)
 
-    def _disaggregated(self, decodes: list[Curve]) -> Iterator[Offer]:
+    def _disaggregated(self, sizes: Iterable[tuple[int, Curves]], decodes: list[Curve]) -> Iterator[Offer]:
         cache_bytes = kv_footprint_bytes(self.curves.graph("decode", self.demand.prompt))
-        own = self.room.prefill
-        for size in self._sizes(self.prefill_on, self.room.gpus if own is None else own):
-            if self.curves.watch.expired:
-                return
-            for first, second in product([self.curves.prefill(self.prefill_on, size)], decodes):
+        for size, curves in sizes:
+            for first, second in product([curves.prefill(self.prefill_on, size)], decodes):
                 for prefill, decode in product(first.choices, second.choices):
                     offer = apart(
                         prefill, decode, self.demand, self.room, cache_bytes=cache_bytes, admits=second.admits
@@ -279,7 +290,7 @@ class _Planner:
         )
 
     def _explain_nothing(self) -> NoReturn:
-        if self.curves.watch.expired:
+        if self.curves.watch.stopped_by != "complete":
             raise LimitReached("the time limit ended the work before the first offer", where="--time-limit")
         raise CapacityError(
             f"{self.curves.model} fits on no replicas at {self.demand.longest:,} tokens of context",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import msgspec
@@ -16,6 +17,8 @@ from rooflang.hw.decode import Bytes, Seconds
 from rooflang.hw.schema import Spine
 from rooflang.models.measure import kv_footprint_bytes
 from rooflang.search.method import Method
+from rooflang.search.point import Found
+from rooflang.search.problem import Problem
 from rooflang.search.progress import Progress
 from rooflang.service import Demand, Offer, ServicePlan, plan_service
 from rooflang.service.curves import Curves, plan_of, relabelled, weights_of
@@ -120,6 +123,24 @@ def test_no_replica_is_looked_at_that_has_no_room_for_the_weights(free: ServiceP
     )
     assert curves.sizes(load_platform("h100"), 16) == (2, 4, 8, 16)
     assert curves.sizes(load_platform("h100"), 1) == (1,)
+
+
+def test_a_limit_of_time_is_shared_by_the_sizes_of_replicas(llama: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock stands still, so that nobody uses its share up: each has its part of what is left for all."""
+    shares: list[tuple[int, str, float]] = []
+    searching = Method.run
+
+    def search(self: Method, problem: Problem, watch: Progress) -> Found:
+        shares.append((problem.cluster.gpus, problem.stage, watch.limit_s))
+        return searching(self, problem, watch)
+
+    monkeypatch.setattr("rooflang.search.progress.time", SimpleNamespace(monotonic=lambda: 0.0))
+    monkeypatch.setattr(Method, "run", search)
+    plan = plan_service(llama, **{**ASKED, "gpus": 2}, time_limit_s=60.0)
+    assert plan.stopped_by == "complete"
+    # Two sizes, each with decode, prefill beside it, and prefill apart: six parts.
+    assert [limit_s for _, stage, limit_s in shares if stage == "decode"] == [10.0, 15.0]
+    assert shares[-2:] == [(1, "prefill", 30.0), (2, "prefill", 60.0)]
 
 
 def test_ctrl_c_keeps_the_offers_so_far(llama: Path, monkeypatch: pytest.MonkeyPatch) -> None:
