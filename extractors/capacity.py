@@ -15,9 +15,9 @@ from rooflang.extractors.costed import CostedKind
 from rooflang.extractors.layouts import BoolArray, FloatArray
 from rooflang.extractors.memory import (
     common_leaves,
+    kernel_bytes,
     left_behind,
     lying_bytes,
-    operand_bytes,
     output_bytes,
     rests_bytes,
     waves,
@@ -120,8 +120,7 @@ def _live(net: Network, task: Task, start: int, kind: CostedKind, value: int) ->
     buffers = task.costed.cost.assumptions.receive_buffers
     for number in kind.makers[value]:
         mode = kind.modes[number]
-        out[start + number] = output_bytes(kind, mode, at, buffers=buffers)
-        out[start + number] += operand_bytes(kind, mode, at) if buffers else kind.gathered_bytes(mode, at)
+        out[start + number] = kernel_bytes(task, kind, mode)
     if not buffers and kind.makers[value]:
         reads = [{read.value for read in kind.modes[number].reads} for number in kind.makers[value]]
         for source in set.intersection(*reads):

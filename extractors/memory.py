@@ -17,6 +17,7 @@ from rooflang.errors import CapacityError
 from rooflang.extractors.costed import CostedGraph, CostedKind, Value
 from rooflang.extractors.layouts import FloatArray
 from rooflang.extractors.plans import needed_modes
+from rooflang.extractors.readers import needed_values, usable_modes
 from rooflang.extractors.shape import CostedMode
 from rooflang.extractors.task import PER_WAVE, Choice, Decisions, Load, Task
 from rooflang.ir.cut import Spec, show_spec
@@ -144,6 +145,26 @@ def works_on_bytes(task: Task, kind: CostedKind, mode: CostedMode, used: Choice,
     sources = {used[read.value] for read in mode.reads if read.value in used}
     size = size + sum(output_bytes(kind, kind.modes[source], at, buffers=False) for source in sources)
     return size + kind.gathered_bytes(mode, at)
+
+
+def kernel_bytes(task: Task, kind: CostedKind, mode: CostedMode) -> float:
+    """What a kernel works on at least, its output among it, whichever kernels made its operands."""
+    buffers = task.costed.cost.assumptions.receive_buffers
+    size = output_bytes(kind, mode, task.at, buffers=buffers)
+    return float(size + (operand_bytes(kind, mode, task.at) if buffers else kind.gathered_bytes(mode, task.at)))
+
+
+def least_works_bytes(task: Task, load: Load) -> float:
+    """What the largest kernel of a stage works on at least: of the values that every plan makes, each as it takes
+    least. Raises `PlacementError` where one cannot be made."""
+    most = 0.0
+    for name, kind in task.costed.kinds.items():
+        if load.counts[name]:
+            usable = usable_modes(kind, task.at, task.keep)
+            for value in needed_values(kind):
+                modes = (kind.modes[number] for number in kind.makers[value] if usable[number])
+                most = max(most, min((kernel_bytes(task, kind, mode) for mode in modes), default=0.0))
+    return most
 
 
 def stage_uses(task: Task, stage: int, decisions: Decisions) -> tuple[Use, ...]:

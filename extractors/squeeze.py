@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rooflang.extractors.dual import dual
+from rooflang.extractors.dual import SMALL, dual
 from rooflang.extractors.forms import Weights
-from rooflang.extractors.memory import block_use, fullest, overflow, rests_bytes
+from rooflang.extractors.memory import block_use, fullest, least_works_bytes, overflow, rests_bytes
 from rooflang.extractors.plans import needed_modes
 from rooflang.extractors.solver import Programme, Solver
 from rooflang.extractors.task import Choice, Decisions, Load, Seconds, Task, combined
@@ -40,7 +40,7 @@ def squeeze(sweep: Sweep) -> None:
     """
     task = sweep.task
     load = max(task.loads, key=lambda each: sum(each.counts.values()))
-    _check_room(sweep, load)
+    check_room(sweep, load)
     found = {str(plan): plan for plan in (sweep.leanest, *sweep.plans(_TRIES)) if plan is not None}
     lines = [_line(sweep, load, plan) for plan in found.values()]
     last = (0.0, 0.0)
@@ -101,16 +101,18 @@ def _next(lines: list[_Line], ends: tuple[float, float], unit_s: float) -> tuple
     return least + share, price * unit_s, height * unit_s
 
 
-def _check_room(sweep: Sweep, load: Load) -> None:
-    """Raise `CapacityError` where the leaves that have to rest in HBM do not fit."""
-    task = sweep.task
-    rests = priced(task, local=0.0, exposed=0.0, price=1.0)
-    (leanest,) = dual(task.costed, task.at, task.keep).minima(task, load, ((task.at, rests),), sweep.limit)
-    if np.isinf(leanest.value):
-        raise task.impossible()
-    sweep.offer(leanest.decisions)
-    if leanest.value > 1.0 and sweep.leanest is not None:
-        raise overflow(task, fullest(task, sweep.leanest))
+def check_room(sweep: Sweep, load: Load) -> None:
+    """Raise `CapacityError` where the leaves that have to rest in HBM do not fit beside what the largest kernel works
+    on, as far as small tables tell, or else those of the sweep."""
+    task, rests = sweep.task, priced(sweep.task, local=0.0, exposed=0.0, price=1.0)
+    works = least_works_bytes(task, load) / task.capacity_bytes
+    for limit in sorted({min(SMALL, sweep.limit), sweep.limit}):
+        (leanest,) = dual(task.costed, task.at, task.keep).minima(task, load, ((task.at, rests),), limit)
+        if np.isinf(leanest.value):
+            raise task.impossible()
+        sweep.offer(leanest.decisions)
+        if leanest.value + works > 1.0 and sweep.leanest is not None:
+            raise overflow(task, fullest(task, sweep.leanest))
 
 
 def priced(task: Task, *, local: float, exposed: float, price: float, live: bool = False) -> Weights:

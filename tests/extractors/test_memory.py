@@ -17,8 +17,9 @@ from rooflang.extractors.chain import Chain
 from rooflang.extractors.costed import CostedGraph
 from rooflang.extractors.dual import dual
 from rooflang.extractors.ilp import extract
-from rooflang.extractors.memory import least_bytes, stage_uses
+from rooflang.extractors.memory import block_use, least_bytes, least_works_bytes, stage_uses
 from rooflang.extractors.resting import Kernel, shared_leaves
+from rooflang.extractors.solver import Solver
 from rooflang.extractors.sweep import Sweep
 from rooflang.extractors.task import Objective, Task
 from rooflang.ir import Graph, GraphBuilder
@@ -139,8 +140,22 @@ def test_memories_hold_what_the_simulation_finds(
         assert rests.get(name, 0) == pytest.approx(asked, abs=len(use.entries) + 1)
         assert use.bytes <= held.get(name, 0) + len(use.entries) + 1
         assert use.share <= 1.0
+    works = max(block_use(task, kind, found.decisions.choices[name])[1] for name, kind in task.costed.kinds.items())
+    assert 0.0 < least_works_bytes(task, task.loads[0]) <= works
     if any(block.tiers for block in plan.blocks.values()):
         assert tier_lanes(plan)
+
+
+@pytest.mark.parametrize("tiers", [("hbm",), ("hbm", "dram")])
+def test_where_no_kernel_has_room_beside_the_leaves_no_programme_is_asked(
+    tiers: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = squeezed("cached", (2,), tiers, 1.0, "max")
+    works = least_works_bytes(task, task.loads[0])
+    room = works / 2 + (0.0 if "dram" in tiers else float(least_bytes(task)[task.at]))
+    monkeypatch.setattr(Solver, "solve", None)  # which would fail if it were called
+    with pytest.raises(CapacityError, match="the leanest plan found"):
+        extract(replace(task, reserve_bytes=task.reserve_bytes + task.capacity_bytes - room))
 
 
 def test_leaves_that_do_not_fit_lie_in_dram_and_the_bound_is_near() -> None:
