@@ -136,13 +136,14 @@ def _look(sweep: Sweep, *, gap: float, worth: float, draft: bool) -> bool:
     """All that is done before the integer programme, and whether what it finds is good enough as it is. Raises
     `LimitReached` where there are too many layouts, or at a limit."""
     task = sweep.task
-    if np.isfinite(sweep.cutoff_s) or sweep.best is not None:
+    short = task.costed.spares  # other ways to rest are looked at where HBM is short
+    full = not short and bool(least_bytes(task)[task.at] > task.all_room_bytes)  # then there is next to nothing to find
+    if not full and (np.isfinite(sweep.cutoff_s) or sweep.best is not None):
         sweep.probe()
     sweep.limit = LIMIT
-    short = task.costed.spares  # other ways to rest are looked at where HBM is short
     if short:
         sweep.probe()
-    if short or least_bytes(task)[task.at] > task.all_room_bytes:
+    if short or full:
         sweep.squeeze()
     if short:
         sweep.combine()
