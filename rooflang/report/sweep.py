@@ -10,11 +10,11 @@ from rooflang.units import show_seconds
 def show_summary(summary: Summary) -> str:
     """Counts of cases, by what became of them, and where they are kept."""
     found = ", ".join(f"{count:,} {outcome}" for outcome, count in summary.outcomes.items()) or "none"
-    left = summary.cases - summary.stored - summary.added
     rows = [
         ("cases", f"{summary.cases:,}, of which {summary.stored:,} were stored before"),
         ("added", found),
-        *([("left", f"{left:,}; the same command goes on from here")] if left else []),
+        *([("others", f"{summary.others:,} stored by another sweep meanwhile")] if summary.others else []),
+        *([("left", f"{summary.left:,}; the same command goes on from here")] if summary.left else []),
         *(
             [("bugs", f"{sum(summary.crashes.values()):,} cases met one; the first is on standard error")]
             if summary.crashes

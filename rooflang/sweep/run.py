@@ -18,12 +18,14 @@ from rooflang.sweep.store import Store
 @dataclass(frozen=True, kw_only=True)
 class Summary:
     """What a sweep came to: its cases, how many were `stored` before it began, the `outcomes` of those that it added,
-    the tracebacks of `crashes`, and what stopped it: `complete`, or `interrupted`."""
+    how many `others` stored meanwhile, the tracebacks of `crashes`, and what stopped it: `complete`, or
+    `interrupted`."""
 
     store: Path
     cases: int
     stored: int
     outcomes: Mapping[str, int]
+    others: int
     crashes: Mapping[str, int]
     stopped_by: str
     seconds: float
@@ -31,6 +33,11 @@ class Summary:
     @property
     def added(self) -> int:
         return sum(self.outcomes.values())
+
+    @property
+    def left(self) -> int:
+        """Cases that nobody has stored."""
+        return self.cases - self.stored - self.added - self.others
 
 
 def run_sweep(
@@ -66,6 +73,7 @@ def run_sweep(
             cases=run.cases,
             stored=run.stored,
             outcomes=dict(sorted(run.outcomes.items())),
+            others=run.present - run.stored - sum(run.outcomes.values()),
             crashes=dict(run.crashes),
             stopped_by=stopped_by,
             seconds=watch.elapsed_s,
@@ -78,12 +86,11 @@ class _Run:
     def __init__(self, jobs: tuple[Job, ...], store: Store, watch: Progress) -> None:
         self._jobs, self._store, self._watch = jobs, store, watch
         self._known = store.keys()
-        wanted = {case.key for job in jobs for case in job.cases}
-        self.cases = len(wanted)
-        self.stored = len(wanted & self._known)
+        self._wanted = {case.key for job in jobs for case in job.cases}
+        self.cases = len(self._wanted)
+        self.stored = self.present
         self.outcomes: Counter[str] = Counter()
         self.crashes: Counter[str] = Counter()
-        self._left = self.cases - self.stored
 
     def waiting(self) -> Iterator[Job]:
         """Jobs with the cases that nobody has stored by the time that they are asked for. Backends may ask from threads
@@ -104,12 +111,17 @@ class _Run:
         self._watch.say(self.state)
 
     @property
+    def present(self) -> int:
+        """Cases that the store has, as far as this sweep has seen."""
+        return len(self._wanted & self._known)
+
+    @property
     def state(self) -> str:
         """How far it is, and about how long it will go on."""
         done = sum(self.outcomes.values())
-        left_s = (self._left - done) * self._watch.elapsed_s / done if done else None
+        left_s = (self.cases - self.present) * self._watch.elapsed_s / done if done else None
         left = "" if left_s is None else f", about {_show_time(left_s)} left"
-        return f"{self.stored + done} of {self.cases} cases{left}"
+        return f"{self.present} of {self.cases} cases{left}"
 
 
 def _show_time(seconds: float) -> str:

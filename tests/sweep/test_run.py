@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rooflang.errors import RooflangError, UnknownNameError, ValueRangeError
+from rooflang.report.sweep import show_summary
 from rooflang.search.progress import Progress
 from rooflang.sweep import run as module
 from rooflang.sweep import run_sweep
@@ -124,6 +125,22 @@ def test_two_sweeps_may_write_to_one_store(spec: Path, whole: Contents) -> None:
         out, _ = process.communicate(timeout=600)
         assert process.returncode == 0, out
     assert contents(spec.with_suffix(".sqlite")) == whole
+
+
+def test_what_another_sweep_stored_meanwhile_is_not_left(spec: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+
+        def overtaken(job: Job, progress: Progress | None = None) -> Done:
+            patched.undo()
+            assert run_sweep(spec).added == CASES
+            return run_job(job, progress)
+
+        patched.setattr("rooflang.sweep.backends.run_job", overtaken)
+        summary = run_sweep(spec)
+    assert (summary.stored, summary.added, summary.others, summary.left) == (0, 3, CASES - 3, 0)
+    text = show_summary(summary)
+    assert "stored by another sweep meanwhile" in text
+    assert "left" not in text
 
 
 def test_a_full_disk_loses_nothing(spec: Path, whole: Contents) -> None:
