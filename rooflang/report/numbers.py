@@ -9,7 +9,9 @@ from rooflang.units import show_bytes
 
 
 def show_rate(value: float) -> str:
-    """Tokens per second: `3,484.0`, `599.51`, `88.857`."""
+    """Tokens per second: `3,484.0`, `599.51`, `88.857`, `0.0124`."""
+    if value < 0.1:  # three digits would be too few, or none
+        return f"{value:.3g}"
     digits = 1 if value >= 1000 else 2 if value >= 100 else 3
     return f"{value:,.{digits}f}"
 
