@@ -23,7 +23,7 @@ from rooflang.service.demand import Demand
 from rooflang.service.disaggregated import Room, apart
 from rooflang.service.offer import Mode, Offer
 from rooflang.sim.result import Overlap
-from rooflang.units import show_seconds
+from rooflang.units import show_seconds, whole
 
 SCHEMA = "rooflang.service/1"
 
@@ -172,8 +172,8 @@ def _check(mode: str, gpus: int, other: object, prefill_gpus: int | None) -> Non
     if mode not in get_args(Modes):
         raise UnknownNameError("mode", mode, get_args(Modes), where="--mode")
     for flag, count in (("--gpus", gpus), ("--prefill-gpus", prefill_gpus)):
-        if count is not None and count < 1:
-            raise ValueRangeError(f"{count} GPUs", where=flag, expected="1 or more")
+        if count is not None:
+            whole(count, where=flag)
     if other is not None and prefill_gpus is None:
         raise ValueRangeError(
             "hardware for prefill, but no GPUs of it", where="--prefill-hardware", expected="--prefill-gpus"
