@@ -79,8 +79,11 @@ def _priced_bytes(task: Task, name: str, plan: Decisions) -> float:
 def _next(lines: list[_Line], ends: tuple[float, float], unit_s: float) -> tuple[float, float, float]:
     """The share and price at which the bound is highest as far as the plans known tell, and how high: a linear
     programme of a column each, in which every plan is a row."""
-    local, exposed, fills = np.array([line for line in lines if np.isfinite(sum(line))]).T
     least, most = ends
+    made = [line for line in lines if np.isfinite(sum(line))]
+    if not made:  # nor can any that is known
+        return (least + most) / 2.0, unit_s, np.inf
+    local, exposed, fills = np.array(made).T
     known = (least * local + (1.0 - least) * exposed) / unit_s
     entries = np.stack([(exposed - local) / unit_s, 1.0 - fills, np.ones(len(known))], axis=1)
     found = Solver().relax(

@@ -10,7 +10,14 @@ from typing import Any
 
 import pytest
 
-from rooflang.errors import LimitReached, PlacementError, RooflangError, UnreachableError, ValueRangeError
+from rooflang.errors import (
+    CapacityError,
+    LimitReached,
+    PlacementError,
+    RooflangError,
+    UnreachableError,
+    ValueRangeError,
+)
 from rooflang.search.api import optimize
 from rooflang.search.method import Method
 from rooflang.search.part import Part, Way
@@ -220,3 +227,8 @@ def test_the_best_batch_lies_between_two_powers_of_two() -> None:
     # A batch that was asked for is the only one.
     (only,) = run(batch=[batch], objective="throughput", min_user=least).frontier
     assert only.batch == batch
+
+
+def test_more_requests_than_any_memory_holds_are_refused() -> None:
+    with pytest.raises(CapacityError, match="at a batch size tried"):
+        optimize("llama-3.1-8b", hardware="b300", gpus=8, context=8192, batch=[9_999_999_999], pp=4)
