@@ -9,6 +9,7 @@ that a script needs no guard, and they live exactly as long as the search.
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import subprocess
@@ -97,6 +98,8 @@ def serve() -> None:
             return
         try:
             answer = (True, work(*arguments))
+            if work is _open:
+                gc.freeze()  # a part stays: the collector of cycles need not walk it again and again
         except Exception as error:
             answer = (False, error)
         pickle.dump(answer, answers)
