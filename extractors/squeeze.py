@@ -129,14 +129,15 @@ def _priced(sweep: Sweep, load: Load, share: float, price_s: float) -> tuple[flo
     """The bound at weights, which the sweep gets, and the plans that have the least there. In one of them what kernels
     work on has the price, too: that makes no bound, but a plan that fits."""
     task = sweep.task
-    points = tuple(
-        (task.at, priced(task, local=share, exposed=1.0 - share, price=price_s, live=live)) for live in (False, True)
-    )
-    minima = dual(task.costed, task.at, task.keep).minima(task, load, points, sweep.limit)
+    found = dual(task.costed, task.at, task.keep)
+    minima = []
+    for live in (False, True):  # one by one: tables may be as large as memory allows
+        weights = priced(task, local=share, exposed=1.0 - share, price=price_s, live=live)
+        minima += found.minima(task, load, ((task.at, weights),), sweep.limit)
     least = minima[0].value - price_s
     if np.isfinite(least):
         sweep.bound_s = max(sweep.bound_s, least * (2.0 if task.objective == "sum" else 1.0))
-    plans = [found.decisions for found in minima if np.isfinite(found.value)]
+    plans = [each.decisions for each in minima if np.isfinite(each.value)]
     for plan in plans:
         sweep.offer(plan)
     return least, plans
