@@ -17,7 +17,7 @@ from rooflang.ir.blocks import BlockKind, Blocks
 from rooflang.ir.cut import OWNER, PARTIAL, REPLICATED, STATES, Cut, Spec, show_spec
 from rooflang.ir.kinds.elementwise import MOVES
 from rooflang.ir.kinds.fused import covered, fuse
-from rooflang.ir.layout import Choice, Mode, Transfer, make_mode, make_transfer
+from rooflang.ir.layout import Choice, Mode, Transfer, make_mode, make_transfer, source_of
 from rooflang.ir.op import Op, op_kind, signature
 from rooflang.ir.tensor import RESIDENT_ROLES, Tensor
 from rooflang.place.check import collectives
@@ -80,9 +80,7 @@ def modes_of(kind: BlockKind, edits: Edits, axes: int, like: Mapping[str, Mode] 
 
 def source(edits: Edits, tensor: str) -> str:
     """The tensor that stands for `tensor`: itself, unless the identity that made it is left out."""
-    while tensor in edits.removed:
-        tensor = edits.removed[tensor]
-    return tensor
+    return source_of(edits.removed, tensor)
 
 
 def reads_of(kind: BlockKind, edits: Edits, modes: Mapping[str, Mode]) -> Iterator[tuple[Read, Tensor, str]]:

@@ -166,6 +166,14 @@ def change(before: Spec, after: Spec) -> tuple[str, tuple[int, ...]]:
     return name, axes
 
 
+def source_of(aliases: Mapping[str, str], tensor: str) -> str:
+    """The tensor that stands for `tensor`: itself, unless the identity that made it was removed. `aliases` has the
+    operand of each identity that was, by its output."""
+    while tensor in aliases:
+        tensor = aliases[tensor]
+    return tensor
+
+
 def make_mode(op: Op, choices: Sequence[Choice], *, covers: tuple[str, ...] = ()) -> Mode:
     """The mode in which `op` makes the given choice along each axis."""
     operands = tuple(

@@ -19,7 +19,7 @@ from rooflang.ir.evaluate import evaluate, leaf_array, reads_short
 from rooflang.ir.exact import is_exact, settled, shortened
 from rooflang.ir.graph import Graph
 from rooflang.ir.kinds.recall import RECALL
-from rooflang.ir.layout import Mode, Transfer
+from rooflang.ir.layout import Mode, Transfer, source_of
 from rooflang.ir.op import Op
 from rooflang.ir.pieces import Combine, Piece, all_reduce
 from rooflang.ir.reference.base import Array, State, Where, reference
@@ -196,7 +196,7 @@ class _Layout:
     def _operand(self, op: Op, mode: Mode, index: int) -> Value:
         tensor = mode.op.operands[index]
         steps = self.laid.paths.get((op.output.name, index), ())
-        source = self._source(tensor.name)
+        source = source_of(self.laid.aliases, tensor.name)
         maker = self.graph.producer.get(tensor.name)
         if source not in self.graph.producer:
             spec = steps[0].before if steps else mode.operands[index]
@@ -213,13 +213,8 @@ class _Layout:
             value = apply_transfer(value, step, self.digits)
         return value
 
-    def _source(self, name: str) -> str:
-        while name in self.laid.aliases:
-            name = self.laid.aliases[name]
-        return name
-
     def _made(self, name: str) -> Value:
-        source = self._source(name)
+        source = source_of(self.laid.aliases, name)
         if source not in self.made:
             raise PlacementError(f"no kernel of the layout makes {source} before it is read", where=self.graph.name)
         return self.made[source]

@@ -93,6 +93,7 @@ def lines_of(held: Mapping[Rank, _Held], axis: int, digits: Digits) -> Iterator[
 
 
 def fold_of(op: Op) -> Fold:
+    """How partial states of an operator that has them become its output."""
     fold = reference(op.kind).fold
     assert fold is not None
     return fold
@@ -148,6 +149,8 @@ def apply_transfer(value: Value, transfer: Transfer, digits: Digits) -> Value:
 
 
 def moved(value: Value, axis: int, after: str, collective: str, digits: Digits) -> Value:
+    """The value after a collective along one axis, on which it lies as `after` then. Partial states become what they
+    are the states of as soon as no axis has them apart. Raises `PlacementError` where pieces do not fit."""
     spec = (*value.spec[:axis], after, *value.spec[axis + 1 :])
     op = value.fold if PARTIAL in value.spec and PARTIAL not in spec else None
     pieces: dict[Rank, Piece] = {}

@@ -9,7 +9,7 @@ from rooflang.cost.tiers import HBM, Tiers
 from rooflang.errors import PlacementError
 from rooflang.ir.blocks import BlockKind, Blocks
 from rooflang.ir.cut import Spec, show_spec
-from rooflang.ir.layout import Mode, Transfer
+from rooflang.ir.layout import Mode, Transfer, source_of
 from rooflang.ir.op import op_kind
 from rooflang.ir.tensor import RESIDENT_ROLES, Tensor
 from rooflang.place.plan import BlockPlan, Plan
@@ -127,18 +127,12 @@ class _Lowering:
             if mode is not None:
                 self._kernel(stage, label, plan, mode)
         for tensor in kind.outputs:
-            actual = self._source(names[tensor.name])
+            actual = source_of(self._operand, names[tensor.name])
             self._walk(stage, label, tensor, actual, plan.exits.get(tensor.name, ()))
             self._ports.add(names[tensor.name])
             if names[tensor.name] in self.blocks.graph.outputs:
                 spec = self.plan.boundary[self.blocks.port_group[(kind.name, tensor.name)]]
                 self.outputs.add(self._there((actual, spec, stage), tensor.name))
-
-    def _source(self, actual: str) -> str:
-        """The tensor that stands for `actual`: itself, unless the identity that made it was removed."""
-        while actual in self._operand:
-            actual = self._operand[actual]
-        return actual
 
     def _there(self, value: Value, reader: str) -> Value:
         """The value, which has to have been made."""
@@ -156,7 +150,7 @@ class _Lowering:
         out = names[op.output.name]
         reads = []
         for index, (tensor, spec) in enumerate(zip(op.operands, mode.operands, strict=True)):
-            actual = self._source(names[tensor.name])
+            actual = source_of(self._operand, names[tensor.name])
             value, path = (actual, spec, stage), plan.paths.get((op.output.name, index), ())
             made = actual in self.blocks.graph.producer
             if not made:
@@ -180,7 +174,7 @@ class _Lowering:
                 stream=self.plan.streams.get(out, 0),
                 aliases=None
                 if place is None
-                else (self._source(names[op.operands[place].name]), mode.operands[place], stage),
+                else (source_of(self._operand, names[op.operands[place].name]), mode.operands[place], stage),
                 tiers=plan.tiers_of(mode),
             )
         )
@@ -232,7 +226,7 @@ class _Lowering:
         }
         for name, (label, port) in later.items():
             group = self.blocks.port_group[(self.blocks.kind_of[label], port.name)]
-            actual, spec = self._source(name), self.plan.boundary[group]
+            actual, spec = source_of(self._operand, name), self.plan.boundary[group]
             value = (actual, spec, stage + 1)
             if name not in self._ports or value in self.made:
                 continue

@@ -10,7 +10,7 @@ from rooflang.cost.tiers import HBM, Tiers
 from rooflang.hw.mesh import Mesh
 from rooflang.ir.cut import Spec
 from rooflang.ir.joint import Rewriting
-from rooflang.ir.layout import Mode, Transfer
+from rooflang.ir.layout import Mode, Transfer, source_of
 from rooflang.ir.op import op_kind
 
 
@@ -34,9 +34,7 @@ class BlockPlan:
 
     def source(self, tensor: str) -> str:
         """The tensor that stands for `tensor`: itself, unless the identity that made it was removed."""
-        while tensor in self.aliases:
-            tensor = self.aliases[tensor]
-        return tensor
+        return source_of(self.aliases, tensor)
 
     def tier(self, tensor: str) -> str:
         """The memory in which a tensor lies: that of its leaf, or of what it was written into in place; else HBM."""

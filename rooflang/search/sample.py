@@ -15,7 +15,7 @@ from rooflang.ir.blocks import Blocks
 from rooflang.ir.cut import PARTIAL
 from rooflang.ir.graph import Graph
 from rooflang.ir.kinds.recall import RECALL
-from rooflang.ir.layout import Mode, Transfer
+from rooflang.ir.layout import Mode, Transfer, source_of
 from rooflang.ir.lifted import Laid
 from rooflang.ir.op import Op
 from rooflang.ir.tensor import Role, Tensor
@@ -84,7 +84,7 @@ class Sample:
         self.ops = [_fed(op, given) for op in ops]
         self.modes = {name: replace(mode, op=_fed(mode.op, given)) for name, mode in kept.items()}
         self.paths = {key: path for key, path in self.paths.items() if key[0] in kept}
-        self.exits = {name: path for name, path in self.exits.items() if self._source(name) in kept}
+        self.exits = {name: path for name, path in self.exits.items() if source_of(self.aliases, name) in kept}
 
     def _recomputed(self) -> set[str]:
         """Operators that no kernel runs because what they make is kept: they say what the cache holds."""
@@ -98,11 +98,6 @@ class Sample:
                 found.add(op.name)
                 stack += [tensor.name for tensor in op.operands]
         return found
-
-    def _source(self, name: str) -> str:
-        while name in self.aliases:
-            name = self.aliases[name]
-        return name
 
     def _shape(self, name: str, mode: Mode) -> object:
         """All that a kernel's result depends on, without names."""

@@ -46,11 +46,6 @@ class Built:
     work: tuple[tuple[tuple[int, Cost], ...], ...]
     ranks: Ranks
 
-    @property
-    def ranks_per_class(self) -> int:
-        """Ranks of the largest class."""
-        return max(self.ranks.count)
-
     def resource_kind(self, resource: int) -> str:
         """`compute` or `memory` of a device, or the fabric of a link."""
         classes = len(self.ranks.stage)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rooflang.ir.blocks import Blocks
+from rooflang.ir.layout import source_of
 from rooflang.ir.tensor import Tensor
 from rooflang.place.lower import LiftedOp
 from rooflang.place.plan import Plan
@@ -68,7 +69,7 @@ class Courses:
             self._operands[ways] = dict(self._removed(runs))
         operands = self._operands[ways]
         for labels, handed in zip(plan.stages, self._handed[plan.stages]):
-            sent = {(_source(operands, name), plan.boundary[group]): tensor for name, group, tensor in handed}
+            sent = {(source_of(operands, name), plan.boundary[group]): tensor for name, group, tensor in handed}
             # Ports are the graph's, so that their ids stay theirs.
             ports = tuple((laid, id(tensor)) for each in (received, sent) for laid, tensor in each.items())
             key = (labels, ways, len(sent), ports)
@@ -124,9 +125,9 @@ class Courses:
         names = self.blocks.rename[label]
 
         def actual(laid: Laid) -> Laid:
-            return _source(operands, names[laid[0]]), laid[1]
+            return source_of(operands, names[laid[0]]), laid[1]
 
-        if len({_source(operands, names[name]) for name in run.inputs}) < len(run.inputs):
+        if len({source_of(operands, names[name]) for name in run.inputs}) < len(run.inputs):
             return None
         there = frozenset(laid for laid in run.whole.brought if actual(laid) in made)
         passage = run.passage(there) if there else run.whole
@@ -140,7 +141,7 @@ class Courses:
         names = self.blocks.rename[label]
         for name, source, spec in run.outputs:
             if names[name] in self.blocks.graph.outputs:
-                yield _source(operands, names[source]), spec
+                yield source_of(operands, names[source]), spec
 
     def _ports(self, stages: tuple[tuple[str, ...], ...]) -> Iterator[_Handed]:
         """What each stage hands to the next one: what is made up to it and read after it."""
@@ -156,12 +157,6 @@ class Courses:
                     if name in made:
                         later[name] = (name, blocks.port_group[(kind.name, port.name)], port)
             yield tuple(later.values())
-
-
-def _source(operands: Mapping[str, str], actual: str) -> str:
-    while actual in operands:
-        actual = operands[actual]
-    return actual
 
 
 def _opening(received: Mapping[Laid, Tensor], visits: Sequence[Visit]) -> Opening | None:
