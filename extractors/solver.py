@@ -109,4 +109,6 @@ class Solver:
         }.get(highs.getModelStatus(), "failed")
         feasible = highs.getInfo().primal_solution_status == api.SolutionStatus.kSolutionStatusFeasible
         x = np.array(highs.getSolution().col_value) if feasible else None
+        if x is not None and not np.isfinite(x).all():  # it does happen that HiGHS calls such a thing optimal
+            return Outcome(status="failed", x=None, bound=-np.inf)
         return Outcome(status=status, x=x, bound=bound, basis=highs.getBasis())
