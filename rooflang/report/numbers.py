@@ -33,7 +33,16 @@ def show_gap(value: float | None) -> str:
 
 def show_error(value: float) -> str:
     """A signed relative error, as `+0.12%`; below 0.005% as `0.00%`, without a sign."""
-    text = f"{value:+.2%}"
+    return _plain_zero(f"{value:+.2%}")
+
+
+def show_gain(value: float) -> str:
+    """A relative gain, as `+12.3%`; from threefold on as a factor, `×5.2`; below 0.05% as `0.0%`, without a sign."""
+    return f"×{value + 1:.1f}" if value >= 2 else _plain_zero(f"{value:+.1%}")
+
+
+def _plain_zero(text: str) -> str:
+    """A number without its sign where it is nothing but zeros."""
     return text.lstrip("+-") if set(text) <= set("+-0.%") else text
 
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from rooflang.report.numbers import show_count, show_error, show_gap, show_layers, show_memory, show_rate, show_share
+from rooflang.report.numbers import (
+    show_count,
+    show_error,
+    show_gain,
+    show_gap,
+    show_layers,
+    show_memory,
+    show_rate,
+    show_share,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,6 +34,10 @@ from rooflang.report.numbers import show_count, show_error, show_gap, show_layer
         (show_error(0.0012), "+0.12%"),
         (show_error(-0.0012), "-0.12%"),
         (show_error(-1e-9), "0.00%"),
+        (show_gain(0.123), "+12.3%"),
+        (show_gain(-0.001), "-0.1%"),
+        (show_gain(4.2), "×5.2"),
+        (show_gain(-1e-9), "0.0%"),
         (show_count(65536), "64k"),
         (show_count(2**20), "1m"),
         (show_count(1000), "1000"),

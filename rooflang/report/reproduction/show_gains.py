@@ -7,7 +7,7 @@ from itertools import product
 from statistics import fmean
 
 from rooflang.report.markdown import markdown_table
-from rooflang.report.numbers import show_count, show_share
+from rooflang.report.numbers import show_count, show_gain, show_share
 from rooflang.report.reproduction.checks import Gain, Gains, gains
 from rooflang.report.reproduction.frontiers import Curve
 from rooflang.report.reproduction.part import Done
@@ -46,7 +46,7 @@ def show_gains(done: Done) -> str:
             found = _found(done, stage=stage, assumptions=profile)
             notes += _missing(profile, done.select(stage=stage, assumptions=profile, search="egraph"), found)
             if found.gains:
-                ends = (show_share_signed(value) for value in (fmean(found.reach), max(found.reach)))
+                ends = (show_gain(value) for value in (fmean(found.reach), max(found.reach)))
                 settings = str(len(found.reach))
                 rows.append((profile, stage, settings, *_figures(found), _where(found.largest), *ends))
     heads = ("<profile", "<stage", "settings", *_FIGURES, "<most where", "right end: mean", "most")
@@ -77,7 +77,7 @@ def _in_short(profile: str, done: Done) -> Iterator[str]:
     where there is nothing to compare."""
     found = _found(done, assumptions=profile)
     if found.gains:
-        mean, most = (show_share_signed(value) for value in (found.mean, found.largest.gain))
+        mean, most = (show_gain(value) for value in (found.mean, found.largest.gain))
         kept = len(found.gains) - len(found.losses)
         behind = "; ".join(f"{_where(gain)}: {show_share(-gain.gain)}" for gain in found.losses)
         yield (
@@ -94,17 +94,12 @@ _FIGURES = ("compared", "≥ grid", "least", "mean", "most")
 def _figures(found: Gains) -> tuple[str, ...]:
     counts = (len(found.gains), len(found.gains) - len(found.losses))
     values = (found.smallest.gain, found.mean, found.largest.gain)
-    return (*(f"{count:,}" for count in counts), *(show_share_signed(value) for value in values))
+    return (*(f"{count:,}" for count in counts), *(show_gain(value) for value in values))
 
 
 def _where(gain: Gain, said: str = "") -> str:
     """The setting and the batch size, without its beginning where that is said beside it."""
     return f"{str(gain.grid.setting).removeprefix(said).strip()}, batch {show_count(gain.batch)}"
-
-
-def show_share_signed(value: float) -> str:
-    """A gain: `+12.3%`; as a factor from threefold on: `×5.2`."""
-    return f"×{value + 1:.1f}" if value >= 2 else f"{value:+.1%}"
 
 
 def _by_model(done: Done) -> list[str]:
@@ -116,8 +111,7 @@ def _by_model(done: Done) -> list[str]:
             for profile in PROFILES
         ]
         cells = (
-            f"{show_share_signed(found.mean)}, to {show_share_signed(found.largest.gain)}" if found.gains else "–"
-            for found in every
+            f"{show_gain(found.mean)}, to {show_gain(found.largest.gain)}" if found.gains else "–" for found in every
         )
         rows.append((TITLES.get(model, model), stage, show_count(context), str(gpus), *cells))
     heads = ("<model", "<stage", "context", "GPUs", *(f"{profile}: mean, most" for profile in PROFILES))
