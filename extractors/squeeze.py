@@ -25,7 +25,8 @@ from rooflang.ir.cut import Spec
 if TYPE_CHECKING:
     from rooflang.extractors.sweep import Sweep
 
-#: The ends between which λ is chosen, and the highest price of a full memory, as a multiple of the bound.
+#: The ends between which λ is chosen, and the highest price of a full memory, as a multiple of the fastest plan's
+#: objective.
 _ENDS, _DEAREST = (1e-3, 1.0 - 1e-3), 2e4
 
 #: Weights that are tried at most, how near to the bound the next ones have to promise nothing, and how many of the best
@@ -45,7 +46,7 @@ def squeeze(sweep: Sweep) -> None:
     lines = [_line(sweep, load, plan) for plan in found.values()]
     last = (0.0, 0.0)
     for _ in range(_TRIES):
-        share, price_s, most = _next(lines, (0.5, 0.5) if task.objective == "sum" else _ENDS, sweep.bound_s)
+        share, price_s, most = _next(lines, (0.5, 0.5) if task.objective == "sum" else _ENDS)
         least, plans = _priced(sweep, load, share, price_s)
         found |= {str(plan): plan for plan in plans}
         lines += [_line(sweep, load, plan) for plan in plans]
@@ -76,14 +77,15 @@ def _priced_bytes(task: Task, name: str, plan: Decisions) -> float:
     return float(sum(rests_bytes(task, kind, kind.modes[mode]) for mode in used.values()))
 
 
-def _next(lines: list[_Line], ends: tuple[float, float], unit_s: float) -> tuple[float, float, float]:
+def _next(lines: list[_Line], ends: tuple[float, float]) -> tuple[float, float, float]:
     """The share and price at which the bound is highest as far as the plans known tell, and how high: a linear
     programme of a column each, in which every plan is a row."""
     least, most = ends
     made = [line for line in lines if np.isfinite(sum(line))]
     if not made:  # nor can any that is known
-        return (least + most) / 2.0, unit_s, np.inf
+        return (least + most) / 2.0, 0.0, np.inf
     local, exposed, fills = np.array(made).T
+    unit_s = float(np.maximum(local, exposed).min()) or 1.0  # the solver's tolerances are absolute
     known = (least * local + (1.0 - least) * exposed) / unit_s
     entries = np.stack([(exposed - local) / unit_s, 1.0 - fills, np.ones(len(known))], axis=1)
     found = Solver().relax(
