@@ -90,7 +90,7 @@ def search_setting(**asked: Any) -> dict[str, Any]:
     if asked["search"] == "egraph":
         asked["batch"] = _with_room(**asked)
         if not asked["batch"]:
-            return {"points": [], "stopped_by": "complete", "refusal": "no plan of the grid has room in HBM"}
+            return {"points": [], "stopped_by": "complete", "refusal": "weights and caches exceed the HBM of all GPUs"}
     try:
         found = optimize(**asked, jobs=1)
     except CapacityError as error:
@@ -103,7 +103,7 @@ def search_setting(**asked: Any) -> dict[str, Any]:
 def _with_room(batch: Sequence[int] = (), **asked: Any) -> tuple[int, ...]:
     """The batch sizes with which weights and caches, each of them once, fit into the HBM of all GPUs together. Caches
     are those that decode begins with: what prefill leaves behind. In prefill activations take more: there it is up to
-    the largest that the grid may have room for, none where it has no plan to compare with."""
+    the largest that the grid may have room for, and the smallest of all where it has room for none."""
     names = ("model", "hardware", "gpus", "stage", "context", "assumptions")
     problem = Problem.of(**{name: asked[name] for name in names})
     before = Workload(stage="decode", context=asked["context"], batch=1)
@@ -113,7 +113,7 @@ def _with_room(batch: Sequence[int] = (), **asked: Any) -> tuple[int, ...]:
     if problem.stage == "decode" or not some:
         return some
     found = grid_candidates(problem, FREE.degrees(problem, None), some, "perfect", Progress(sink=silent))
-    most = max((candidate.batch for candidate in found), default=0)
+    most = max((candidate.batch for candidate in found), default=some[0])
     return tuple(each for each in some if each <= most)
 
 

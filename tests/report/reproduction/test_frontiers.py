@@ -63,11 +63,13 @@ def test_what_exceeds_all_memory_is_not_searched_for() -> None:
     asked = {**ONE_SETTING.asked(), "model": "kimi-k3", "hardware": "h200", "assumptions": "paper"}
     data = search_setting(**asked, search="egraph", batch=BATCHES)
     assert data["points"] == []
-    assert "HBM" in data["refusal"]
+    assert data["refusal"] == "weights and caches exceed the HBM of all GPUs"
     asked = {name: value for name, value in asked.items() if name != "model"}
     assert frontiers._with_room(model="deepseek-v4-flash", **asked, batch=(1, 4**8)) == (1,)
     prefill = {**ONE_SETTING.asked(), "stage": "prefill", "assumptions": "paper"}
     assert frontiers._with_room(**prefill, batch=BATCHES) == BATCHES[:4]
+    beyond = {**prefill, "model": "kimi-k3", "context": 2**20, "assumptions": "physical"}  # the grid has room for none
+    assert frontiers._with_room(**beyond, batch=BATCHES) == BATCHES[:1]
 
 
 def test_the_search_is_nowhere_behind_the_grid() -> None:
