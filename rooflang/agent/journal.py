@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 
     from rooflang.agent.session import Session
 
-FIRST_LINE = "# rooflang journal 1"
+#: What a journal begins with, and the version of its format.
+_FORMAT, _VERSION = "# rooflang journal ", "1"
+FIRST_LINE = _FORMAT + _VERSION
 
 #: What a journal may say about its session, in the order in which it is written.
 _HEADER = (
@@ -115,6 +117,9 @@ def _split(text: str, where: str) -> tuple[dict[str, tuple[int, str]], list[tupl
     header: dict[str, tuple[int, str]] = {}
     body: list[tuple[int, str]] = []
     in_header = True
+    version = text.lstrip().partition("\n")[0].removeprefix(_FORMAT).strip()
+    if text.lstrip().startswith(_FORMAT) and version != _VERSION:
+        raise ValueRangeError(f"a journal of format {version[:20]!r}", where=f"{where}:1", expected=_VERSION)
     for number, raw in enumerate(text.splitlines(), start=1):
         line = raw.strip()
         if in_header and not line and header:

@@ -55,6 +55,7 @@ def test_what_is_no_journal(run: Run, folder: Path, graph: str) -> None:
         ("", "it names no hardware"),
         ("model mlp\nhardware b300\ngpus eight\n", "gpus 'eight'"),
         ("model mlp\ncolour red\n", "'colour'"),
+        (JOURNAL.replace("journal 1", "journal 9"), "a journal of format '9'"),
         ("model mlp\nhardware b300\ngpus 8\ngraph 0000\n", "another graph"),
         ("model mlp\nhardware b300\ngpus 8\nversion 0\n", "another version"),
     ]:
