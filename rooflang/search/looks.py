@@ -46,6 +46,17 @@ class Configuration:
         blocks, boundary = block_plans(task, found.decisions), found.decisions.boundary
         return Plan(mesh=task.mesh, stages=found.stages, blocks=blocks, boundary=boundary, origin=ORIGIN)
 
+    def seeded(self, at: int) -> Iterator[tuple[float, float, Plan]]:
+        """The grid's plans that are possible, each after its C + N and its objective, on axes in the order of the
+        mesh."""
+        stages = self.survey.task.stages
+        for plan, seed, values_s in self.seeds:
+            if np.isfinite(values_s[at]):
+                laid = plan
+                if plan.mesh != self.survey.task.mesh:
+                    laid = self.plan(at, Candidate(value_s=float(values_s[at]), decisions=seed, stages=stages))
+                yield *self.serial_s(at, seed, stages), laid
+
     def rivals(self, at: int) -> Iterator[tuple[float, float, Plan]]:
         """The plans with the least objective and with the least C + N, each after its C + N and its objective."""
         if self.survey.bounds_s[at] < np.inf:

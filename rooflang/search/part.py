@@ -185,14 +185,7 @@ class Part:
     def _raced(self) -> Iterator[Looked]:
         """As `looked`, where the objective is only a lower bound, so that plans are simulated one by one."""
         for at in range(len(self.way.batches)):
-            plans = [
-                (*config.serial_s(at, seed, config.survey.task.stages), plan)
-                for config in self.found
-                for plan, seed, values_s in config.seeds
-                if np.isfinite(values_s[at])
-            ]
-            for config in self.found:
-                plans += config.rivals(at)
+            plans = [plan for config in self.found for plan in (*config.seeded(at), *config.rivals(at))]
             fastest = self._fastest(at, plans)
             if fastest is not None:
                 yield fastest

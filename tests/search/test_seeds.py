@@ -15,7 +15,10 @@ from rooflang.hw import Mesh
 from rooflang.ir.cut import OWNER
 from rooflang.place.grid import balanced, grid_plan, layer_labels, partition
 from rooflang.search.api import simulate
+from rooflang.search.fix import Fixed
+from rooflang.search.part import Part, Way
 from rooflang.search.problem import Problem
+from rooflang.search.progress import Progress
 from rooflang.search.seeds import grid_seeds
 
 from .toys import small_flash
@@ -75,3 +78,19 @@ def test_a_plan_that_the_space_lacks_is_left_out() -> None:
     shape = replace(kind.shape, modes=())
     empty = replace(kind, shape=shape, local_s=kind.local_s[:0], exposed_s=kind.exposed_s[:0])
     assert not list(grid_seeds(problem, replace(costed, kinds={**costed.kinds, name: empty}), 1))
+
+
+def test_plans_of_a_mesh_have_their_axes_in_its_order() -> None:
+    """As simulated one by one, where the objective is only a lower bound; their times do not depend on the order."""
+    problem = Problem.of(small_flash(), hardware="b300", gpus=8, stage="decode", context=8192).sharing()
+    part = Part.of(Way(problem=problem, batches=(64,), overlap="two-batch", fixed=Fixed(mesh=(2, 4))), 1, Progress())
+    (config,) = part.found
+    assert {plan.mesh for plan, _, _ in config.seeds} == {
+        Mesh.lay(problem.cluster, (2, 4)),
+        Mesh.lay(problem.cluster, (4, 2)),
+    }
+    plans = [plan for _, _, plan in config.seeded(0)]
+    assert [plan.mesh for plan in plans] == [Mesh.lay(problem.cluster, (2, 4))] * 2
+    for laid, (plan, _, _) in zip(plans, config.seeds):
+        theirs, ours = (part._steps(each, [0]).step_s[0] for each in (plan, laid))
+        assert ours == pytest.approx(theirs, rel=1e-9)
