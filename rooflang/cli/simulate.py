@@ -94,7 +94,7 @@ def command(
     all overlaps, everything but the comparison of them is told for perfect overlap.
     """
     tokens = options.check_workload(ctx, model, context)
-    _check_outputs(overlap, explicit, trace, target)
+    _check_ranks(overlap, explicit)
     configuration["assumptions"] = assumed(configuration)
     prepared, layout = _prepare(ctx, model, tokens, configuration)
     from rooflang.report.bracket import bracket_json, show_bracket
@@ -144,14 +144,10 @@ def _write_page(
     pages.write(path, told["inputs"], [told["point"]], {0: look(prepared, overlap=overlap)}, origin)
 
 
-def _check_outputs(
-    overlap: Literal[Overlap, "all"], explicit: bool, trace: Path | None, target: JsonTarget | None
-) -> None:
-    """Raises `ValueRangeError` for options of output that do not go together."""
+def _check_ranks(overlap: Literal[Overlap, "all"], explicit: bool) -> None:
+    """Raises `ValueRangeError` where every rank is asked for under every overlap."""
     if explicit and overlap == "all":
         raise ValueRangeError("every rank under every overlap", where="--explicit", expected="one mode of --overlap")
-    if trace is not None and target is not None and trace == target.path:
-        raise ValueRangeError("the file that --json writes, too", where="--trace", expected="another file")
 
 
 def _prepare(

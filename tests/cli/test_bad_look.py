@@ -29,7 +29,7 @@ REFUSED = {
     "trace without a suffix": (("--trace", "step.txt"), "--trace: 'step.txt' is no name of a trace"),
     "trace to standard output": (("--trace", "-"), "expected: FILE.json or FILE.json.gz"),
     "trace nowhere": (("--trace", "no/step.json"), "--trace: cannot write 'no/step.json': there is no folder"),
-    "trace over the JSON": (("--trace", "a.json", "--json", "a.json"), "--trace: the file that --json writes"),
+    "trace over the JSON": (("--trace", "a.json", "--json", "a.json"), "--trace: 'a.json' is taken by --json"),
     "explicit and all": (("--explicit", "--overlap", "all"), "--explicit: every rank under every overlap"),
     "point of no file": (("--point", "1"), "--point: there is no file to take it from"),
     "point 0": (("--replay", "x.json", "--point", "0"), "--point: 0 is not possible"),

@@ -30,7 +30,7 @@ TASK: dict[str, Any] = {"hardware": "b300", "gpus": 8, "context": 8192}
         ({"search": None}, "--search: unknown search 'None'"),
         ({"time_limit_s": float("nan")}, "--time-limit: nan is not possible"),
         ({"time_limit_s": "5"}, "--time-limit: '5' is not possible"),
-        ({"disable_rules": [None]}, "unknown rule 'None'"),
+        ({"disable_rules": [None]}, "--disable-rule: None is not possible"),
         ({"disable_rules": "no_rule"}, "unknown rule 'no_rule'"),
     ],
 )
