@@ -120,7 +120,7 @@ def _live(net: Network, task: Task, start: int, kind: CostedKind, value: int) ->
     buffers = task.costed.cost.assumptions.receive_buffers
     for number in kind.makers[value]:
         mode = kind.modes[number]
-        out[start + number] = kernel_bytes(task, kind, mode)
+        out[start + number] = kernel_bytes(task, kind, mode, at)
     if not buffers and kind.makers[value]:
         reads = [{read.value for read in kind.modes[number].reads} for number in kind.makers[value]]
         for source in set.intersection(*reads):

@@ -138,20 +138,19 @@ def left_bytes(task: Task, kind: CostedKind, used: Choice, index: int, spec: Spe
 
 def works_on_bytes(task: Task, kind: CostedKind, mode: CostedMode, used: Choice, at: At) -> Num:
     """What a kernel of a block works on, its output among it."""
-    size = output_bytes(kind, mode, at, buffers=task.costed.cost.assumptions.receive_buffers)
+    size = kernel_bytes(task, kind, mode, at)
     if task.costed.cost.assumptions.receive_buffers:
-        return size + operand_bytes(kind, mode, at)
+        return size
     # What a transfer delivers is free, and keeps its source.
     sources = {used[read.value] for read in mode.reads if read.value in used}
-    size = size + sum(output_bytes(kind, kind.modes[source], at, buffers=False) for source in sources)
-    return size + kind.gathered_bytes(mode, at)
+    return size + sum(output_bytes(kind, kind.modes[source], at, buffers=False) for source in sources)
 
 
-def kernel_bytes(task: Task, kind: CostedKind, mode: CostedMode) -> float:
+def kernel_bytes(task: Task, kind: CostedKind, mode: CostedMode, at: At) -> Num:
     """What a kernel works on at least, its output among it, whichever kernels made its operands."""
     buffers = task.costed.cost.assumptions.receive_buffers
-    size = output_bytes(kind, mode, task.at, buffers=buffers)
-    return float(size + (operand_bytes(kind, mode, task.at) if buffers else kind.gathered_bytes(mode, task.at)))
+    size = output_bytes(kind, mode, at, buffers=buffers)
+    return size + (operand_bytes(kind, mode, at) if buffers else kind.gathered_bytes(mode, at))
 
 
 def least_works_bytes(task: Task, load: Load) -> float:
@@ -163,7 +162,7 @@ def least_works_bytes(task: Task, load: Load) -> float:
             usable = usable_modes(kind, task.at, task.keep)
             for value in needed_values(kind):
                 modes = (kind.modes[number] for number in kind.makers[value] if usable[number])
-                most = max(most, min((kernel_bytes(task, kind, mode) for mode in modes), default=0.0))
+                most = max(most, min((float(kernel_bytes(task, kind, mode, task.at)) for mode in modes), default=0.0))
     return most
 
 

@@ -41,7 +41,7 @@ def squeeze(sweep: Sweep) -> None:
     """
     task = sweep.task
     load = max(task.loads, key=lambda each: sum(each.counts.values()))
-    check_room(sweep, load)
+    _check_room(sweep, load)
     found = {str(plan): plan for plan in (sweep.leanest, *sweep.plans(_TRIES)) if plan is not None}
     lines = [_line(sweep, load, plan) for plan in found.values()]
     last = (0.0, 0.0)
@@ -106,7 +106,7 @@ def _next(lines: list[_Line], ends: tuple[float, float]) -> tuple[float, float, 
     return least + share, price * unit_s, height * unit_s
 
 
-def check_room(sweep: Sweep, load: Load) -> None:
+def _check_room(sweep: Sweep, load: Load) -> None:
     """Raise `CapacityError` where the leaves that have to rest in HBM do not fit beside what the largest kernel works
     on, as far as small tables tell, or else those of the sweep."""
     task, rests = sweep.task, priced(sweep.task, local=0.0, exposed=0.0, price=1.0)

@@ -70,9 +70,8 @@ def extract(
                       gap=max(gap, worth * ilp.ENOUGH), cutoff_s=cutoff_s)  # fmt: skip
     with suppress(LimitReached):  # too many layouts, or a limit
         if short:
-            windows = Windows(
-                goal=goal, floors=chain.floors(found, ilp.QUICK_LIMIT)
-            )  # it looks at stages closely itself
+            # Quick floors will do: it looks at stages closely itself.
+            windows = Windows(goal=goal, floors=chain.floors(found, ilp.QUICK_LIMIT))
             windows.run()
             windows.fill(gap=gap, worth=worth)
         else:

@@ -320,7 +320,7 @@ def _fold(parts: Sequence[FloatArray], least: FloatArray, axis: int = 0) -> None
         return
     first, second, *others = parts
     total = np.empty(least.shape)
-    for state in range(max(len(first), len(second))):
+    for state in range(len(first)):
         out = total if state else least
         np.add(first[state], second[state], out=out)
         for part in others:

@@ -112,6 +112,12 @@ def whole(value: object, *, where: str, least: int | None = 1) -> int:
     raise ValueRangeError(f"{value!r} is not possible", where=where, expected=f"a whole number{more}")
 
 
+def positive(value: object, *, where: str) -> None:
+    """Raises `ValueRangeError` for what is no finite number above 0."""
+    if not (isinstance(value, (int, float)) and 0.0 < value < math.inf):  # false for NaN, too
+        raise ValueRangeError(f"{value!r} is not possible", where=where, expected="a finite number above 0")
+
+
 def show_seconds(value_s: float) -> str:
     """`0.0157` as `15.7 ms`."""
     return _show(value_s, {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9})

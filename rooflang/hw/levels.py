@@ -105,8 +105,7 @@ def _send(graph: networkx.MultiDiGraph, pairs: list[tuple[int, int]]) -> tuple[f
 def _tier(graph: networkx.MultiDiGraph, platform: Platform, name: str, board: int, stretch: int) -> Tier:
     """The tier as seen from GPU 0, whose CPU and drive serve at least as many GPUs as any other's."""
     homes = [home_memory(platform, name, gpu, stretch) for gpu in range(board)]
-    reads = [find_route(graph, home, f"gpu{gpu}") for gpu, home in enumerate(homes)]
-    writes = [find_route(graph, f"gpu{gpu}", home) for gpu, home in enumerate(homes)]
+    reads, writes = _ways_home(graph, homes)
     return Tier(
         name=name,
         capacity_bytes=graph.nodes[homes[0]]["capacity_bytes"] / homes.count(homes[0]),
@@ -127,13 +126,19 @@ def tier_bytes_per_s(platform: Platform, name: str, domain: int, gpus: int) -> t
     board = board_size(platform, domain)
     stretch = min(domain, 2 * board)
     graph = build_graph(platform, 2 * stretch, stretch)
-    homes = [(f"gpu{gpu}", home_memory(platform, name, gpu, stretch)) for gpu in range(board)]
+    homes = [home_memory(platform, name, gpu, stretch) for gpu in range(board)]
     together = math.gcd(board, gpus)
     fastest = []
-    for ways in ([find_route(graph, home, gpu) for gpu, home in homes], [find_route(graph, *pair) for pair in homes]):
+    for ways in _ways_home(graph, homes):
         runs = (ways[first : first + together] for first in range(0, board, together))
         fastest.append(max(fair_bytes_per_s(route, run) for run in runs for route in run))
     return fastest[0], fastest[1]
+
+
+def _ways_home(graph: networkx.MultiDiGraph, homes: list[str]) -> tuple[list[Route], list[Route]]:
+    """The routes by which the first GPUs read from the memories that are theirs, and those by which they write."""
+    reads = [find_route(graph, home, f"gpu{gpu}") for gpu, home in enumerate(homes)]
+    return reads, [find_route(graph, f"gpu{gpu}", home) for gpu, home in enumerate(homes)]
 
 
 def _half_duplex(graph: networkx.MultiDiGraph, route: Route) -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, get_args
 
 from rooflang.errors import UnknownNameError, UnreachableError, ValueRangeError
 from rooflang.search.point import Point, pareto
-from rooflang.units import show_seconds
+from rooflang.units import positive, show_seconds
 
 Objective = Literal["frontier", "throughput", "latency", "cost"]
 
@@ -37,11 +36,8 @@ class Goal:
             raise UnknownNameError("objective", self.objective, get_args(Objective), where="--objective")
         for name in ("min_user", "max_ttft_s", "max_tpot_s", "gpu_hour_usd"):
             value = getattr(self, name)
-            if value is not None and not (
-                isinstance(value, (int, float)) and 0.0 < value < math.inf
-            ):  # false for NaN, too
-                flag = "--" + name.removesuffix("_s").replace("_", "-")
-                raise ValueRangeError(f"{value!r} is not possible", where=flag, expected="a finite number above 0")
+            if value is not None:
+                positive(value, where="--" + name.removesuffix("_s").replace("_", "-"))
         if self.objective == "cost" and self.gpu_hour_usd is None:
             raise ValueRangeError(
                 "a GPU without a price", where="--objective cost", expected="--gpu-hour-usd, such as 3"

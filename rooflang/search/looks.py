@@ -49,13 +49,16 @@ class Configuration:
     def seeded(self, at: int) -> Iterator[tuple[float, float, Plan]]:
         """The grid's plans that are possible, each after its C + N and its objective, on axes in the order of the
         mesh."""
-        stages = self.survey.task.stages
+        for plan, one in self.possible(at):
+            laid = plan if plan.mesh == self.survey.task.mesh else self.plan(at, one)
+            yield *self.serial_s(at, one.decisions, one.stages), laid
+
+    def possible(self, at: int) -> Iterator[tuple[Plan, Candidate]]:
+        """The grid's plans that are possible at a batch size."""
         for plan, seed, values_s in self.seeds:
             if np.isfinite(values_s[at]):
-                laid = plan
-                if plan.mesh != self.survey.task.mesh:
-                    laid = self.plan(at, Candidate(value_s=float(values_s[at]), decisions=seed, stages=stages))
-                yield *self.serial_s(at, seed, stages), laid
+                value_s, stages = float(values_s[at]), self.survey.task.stages
+                yield plan, Candidate(value_s=value_s, decisions=seed, stages=stages)
 
     def rivals(self, at: int) -> Iterator[tuple[float, float, Plan]]:
         """The plans with the least objective and with the least C + N, each after its C + N and its objective."""

@@ -124,14 +124,12 @@ class Searched:
             number = waiting.pop(0)
             problem = problems[number]
             sharing = 1 + sum(problems[other].has_room == problem.has_room for other in waiting)
-            turn = watch.share(sharing)
-            turn.topic = _size(problem) if len(problems) > 1 else ""
-            try:
-                found[number] = method.run(problem, turn), problem
-            except RooflangError as error:
-                refused[number] = problem, error
-            if turn.stopped_by != "complete":
-                watch.note(turn.stopped_by)
+            with watch.share(sharing) as turn:
+                turn.topic = _size(problem) if len(problems) > 1 else ""
+                try:
+                    found[number] = method.run(problem, turn), problem
+                except RooflangError as error:
+                    refused[number] = problem, error
             if found and (watch.expired or any(one.stopped_by == "interrupted" for one, _ in found.values())):
                 break
         if not found:

@@ -218,10 +218,8 @@ class Part:
     def _seeded(self) -> Iterator[_Known]:
         """The grid's plans where they are possible: should all others turn out too large, one of these may fit."""
         for config in self.found:
-            stages = config.survey.task.stages
-            for _, seed, values_s in config.seeds:
-                for at in np.flatnonzero(np.isfinite(values_s)).tolist():
-                    yield config, at, Candidate(value_s=float(values_s[at]), decisions=seed, stages=stages)
+            for at in range(len(self.way.batches)):
+                yield from ((config, at, one) for _, one in config.possible(at))
 
     def _simulated(self, known: Iterable[_Known]) -> list[Looked]:
         same: dict[object, list[_Known]] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -113,13 +113,15 @@ class Problem:
     @cached_property
     def unjoined(self) -> Problem:
         """The problem without joint products."""
-        kept = tuple(each for each in self.apart if not isinstance(each, Joint))
-        return self if kept == self.apart else replace(self, apart=kept)
+        return self._joining(())
 
     def of_plan(self, plan: Plan) -> Problem:
         """The problem without joint products that a plan of it does not run."""
-        made = {name for block in plan.blocks.values() for name in block.modes}
-        kept = tuple(each for each in self.apart if not isinstance(each, Joint) or each.name in made)
+        return self._joining({name for block in plan.blocks.values() for name in block.modes})
+
+    def _joining(self, names: Collection[str]) -> Problem:
+        """The problem with those of its joint products that have one of these names."""
+        kept = tuple(each for each in self.apart if not isinstance(each, Joint) or each.name in names)
         return self if kept == self.apart else replace(self, apart=kept)
 
     def for_script(self, script: Mapping[str, Any]) -> Problem:

@@ -7,7 +7,8 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from rooflang.errors import ValueRangeError
 
@@ -55,9 +56,15 @@ class Progress:
         inner._sink = self._sink
         return inner
 
-    def share(self, count: int) -> Progress:
-        """One that has as much of the time that is left as each of so many."""
-        return self.within(limit_s=max(self.remaining_s / count, _LEAST_S))
+    @contextmanager
+    def share(self, count: int) -> Iterator[Progress]:
+        """One that has as much of the time that is left as each of so many; what stops it is noted here."""
+        turn = self.within(limit_s=max(self.remaining_s / count, _LEAST_S))
+        try:
+            yield turn
+        finally:
+            if turn.stopped_by != "complete":
+                self.note(turn.stopped_by)
 
     @property
     def elapsed_s(self) -> float:

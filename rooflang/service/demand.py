@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rooflang.errors import ValueRangeError
-from rooflang.units import show_seconds
+from rooflang.units import positive, show_seconds
 
 #: Contexts are rounded up to whole pages of a KV cache, which also lets them be cut.
 PAGE = 256
@@ -33,8 +33,8 @@ class Demand:
             if not isinstance(tokens, int) or tokens < least:
                 raise ValueRangeError(f"{tokens!r} tokens", where=flag, expected=f"a whole number, {least} or more")
         for flag, value in (("--ttft", self.ttft_s), ("--tpot", self.tpot_s), ("--rate", self.rate_per_s)):
-            if value is not None and not (isinstance(value, (int, float)) and 0 < value < math.inf):
-                raise ValueRangeError(f"{value!r} is not possible", where=flag, expected="a finite number above 0")
+            if value is not None:
+                positive(value, where=flag)
 
     @property
     def steps(self) -> int:

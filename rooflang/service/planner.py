@@ -222,10 +222,8 @@ class _Planner:
         """The curves so many times, each with an equal share of the time that is left."""
         watch = self.curves.watch
         for left in range(count, 0, -1):
-            turn = watch.share(left)
-            yield replace(self.curves, watch=turn)
-            if turn.stopped_by != "complete":
-                watch.note(turn.stopped_by)
+            with watch.share(left) as turn:
+                yield replace(self.curves, watch=turn)
 
     def _sizes(self, platform: Platform, gpus: int) -> tuple[int, ...]:
         sizes = self.curves.sizes(platform, gpus)
